@@ -1,0 +1,146 @@
+# LoCal.  `make help` lists the targets, `make doctor` says what this machine can do.
+#
+# One op is three files, and the file's extension is its backend:  kernels/softmax.h    contract
+#   kernels/softmax.cpp  cpu    g++, SIMD by Highway                kernels/softmax.cu   cuda by nvcc; sim by g++ on kernels/sim
+MODE  ?= release
+ARCHS ?= 80 86 89 90
+CXX   := $(if $(filter default,$(origin CXX)),$(if $(filter tsan fuzz,$(MODE)),clang++,g++),$(CXX))
+NVCC  ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+-include config.mk                        # local overrides (NVCC=, ARCHS=, CXX=); never committed
+
+# ---- what is built where: a directory per set of flags, so that nothing stale is ever linked -------------------------
+CUDA    := $(if $(NVCC),$(shell $(NVCC) --dryrun -c none.cu 2>&1 | sed -n 's/^\#$$ TOP=//p'))
+NVLIBS  := third_party/cuda-libs
+CUBLAS  := $(if $(NVCC),$(firstword $(wildcard $(CUDA)/include/cublas_v2.h $(NVLIBS)/cublas/include/cublas_v2.h)))
+CUTLASS := $(if $(NVCC),$(wildcard $(NVLIBS)/cutlass/include/cutlass/cutlass.h))
+space   := $(subst ,, )
+B       := build/$(MODE)
+L       := $B/$(if $(NVCC),cuda,cpu)#     linked programs, with or without CUDA
+CB      := build/cuda-$(subst $(space),-,$(ARCHS))$(if $(CUBLAS),-cublas)$(if $(CUTLASS),-cutlass)
+PB      := build/ptx
+
+# ---- flags ------------------------------------------------------------------------------------------------------------
+WARN     := -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-psabi
+HWY      := -DHWY_DISABLED_TARGETS='(HWY_SSSE3|HWY_AVX3_DL)' -DHWY_COMPILE_ALL_ATTAINABLE
+FLAGS_release := -O3 -g
+FLAGS_debug   := -O0 -g
+FLAGS_asan    := -O1 -g -fsanitize=address -fno-omit-frame-pointer
+FLAGS_ubsan   := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
+FLAGS_tsan    := -O1 -g -fsanitize=thread
+FLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+COMMON   := -std=c++20 -I. -MMD -MP -fopenmp -ffp-contract=off $(HWY) -DLC_HAVE_OPENBLAS
+CXXFLAGS := $(COMMON) $(WARN) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expected release, debug, asan, ubsan or tsan))
+CHECKED  := $(COMMON) $(WARN) -O1 -g -fsanitize=thread --param tsan-instrument-func-entry-exit=0
+PTXCXX   := -w -ffp-contract=off -fno-strict-aliasing
+GENCODE   = $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
+NVFLAGS  := -std=c++20 -I. -O3 -lineinfo -Werror all-warnings -Xptxas --warn-on-spills -Xcompiler -fopenmp \
+            $(if $(CUBLAS),-DLC_HAVE_CUBLAS -isystem $(dir $(CUBLAS))) $(if $(CUTLASS),-DLC_HAVE_CUTLASS -isystem $(NVLIBS)/cutlass/include)
+LIBS     := -lhwy -lopenblas -ldl -lpthread
+CUDALIBS := $(if $(NVCC),$(if $(CUBLAS),-L$(dir $(CUBLAS))../lib -L$(CUDA)/lib64 -Wl,-rpath,$(abspath $(dir $(CUBLAS))../lib) -lcublas) -L$(CUDA)/lib64 -lcudart_static -lrt)
+
+# ---- files ------------------------------------------------------------------------------------------------------------
+NVIDIA  := $(if $(CUBLAS),kernels/gemm_cublas.cu) $(if $(CUTLASS),kernels/gemm_cutlass.cu)
+KERNELS := $(filter-out kernels/gemm_cublas.cu kernels/gemm_cutlass.cu,$(wildcard kernels/*.cu))
+obj      = $(patsubst %,$1/%.o,$(basename $2))
+CPU_OBJ := $(call obj,$B,$(wildcard kernels/*.cpp))
+CUDA_OBJ:= $(if $(NVCC),$(if $(filter release debug,$(MODE)),$(patsubst %,$(CB)/%.o,$(KERNELS) $(NVIDIA))))
+SIM_RT  := $(call obj,$B,$(filter-out kernels/sim/occupancy.cpp,$(wildcard kernels/sim/*.cpp)))
+CLI_OBJ := $(call obj,$B,$(wildcard experiments/*.cpp))
+LIB_OBJ := $(filter-out $B/experiments/localcal.o,$(CLI_OBJ))
+sim_obj  = $(patsubst %,$B/$1/%.o,$(KERNELS)) $(if $(NVCC),$(patsubst %,$B/$1/%.ptx.o,$(KERNELS))) $(SIM_RT)
+
+HARNESS  := $(call obj,$B,tests/harness.cpp tests/engines.cpp tests/test_ops.cpp $(wildcard tests/ops/*.cpp))
+UNIT_SRC := $(filter-out tests/test_ops.cpp tests/test_sim.cpp tests/test_ptx.cpp,$(wildcard tests/test_*.cpp))
+SIM_KIND := sim $(if $(filter release debug,$(MODE)),checked)   # the hooks of `checked` are no sanitizer's friends
+TESTS    := $L/tests/ops $L/tests/unit $(foreach k,$(SIM_KIND),$L/tests/ops_$k $L/tests/faults_$k $(if $(NVCC),$L/tests/ptx_$k))
+PYTESTS  := $(if $(filter release,$(MODE)),$(wildcard tests/test_*.py))
+FUZZERS  := $(patsubst tests/fuzz/%.cpp,$L/fuzz/%,$(wildcard tests/fuzz/*.cpp))
+BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/peak.cpp,$(wildcard tests/bench/*.cpp)))
+
+# ---- targets ----------------------------------------------------------------------------------------------------------
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: help doctor deps build test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
+help:             ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n",$$1,$$2}' $(firstword $(MAKEFILE_LIST))
+	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   T='gemm.*@sim' SEED=7 (make test)"
+doctor:           ## what this machine has, what will build and run, and the one command that mends the rest
+	@NVCC='$(NVCC)' CUDA='$(CUDA)' third_party/doctor
+deps:             ## install the Debian packages that are missing (asks apt through sudo where needed)
+	@third_party/install core
+build: deps       ## build/bin/localcal
+	@$(MAKE) --no-print-directory $L/bin/localcal && mkdir -p build/bin && ln -sfn ../../$L/bin/localcal build/bin/localcal
+test: deps        ## every test, on every engine this machine can build (about 2 minutes after the build)
+	@$(MAKE) --no-print-directory build programs
+	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' $(TESTS) $(PYTESTS)
+bench: deps       ## speed of every op against a named peer or limit, measured in one run (about 3 minutes)
+	@$(MAKE) --no-print-directory $(BENCHES)
+	@set -e; for b in $(BENCHES); do echo "== $$b"; $$b $(BENCHFLAGS); done
+check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA engines, resources, mutants, fuzzing (about 15 minutes)
+	@third_party/install check
+	@$(MAKE) --no-print-directory lint
+	@for m in asan ubsan tsan; do echo "== MODE=$$m"; $(MAKE) --no-print-directory MODE=$$m test || exit 1; done
+	@$(MAKE) --no-print-directory NVCC= T='*' test
+	@if [ -n '$(NVCC)' ]; then $(MAKE) --no-print-directory cuda-libs && $(MAKE) --no-print-directory build cuda resources-check; else echo 'no nvcc: CUDA engines not compiled'; fi
+	@$(MAKE) --no-print-directory mutants SAMPLE=40 && $(MAKE) --no-print-directory fuzz
+lint:             ## formatting, dependency arrows, links and targets named in documents
+	@python3 tests/lint.py
+format:           ## rewrite all C++ and CUDA sources by .clang-format
+	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
+cuda:             ## compile every .cu with nvcc for ARCHS and link (no GPU needed)
+	@$(MAKE) --no-print-directory $(CUDA_OBJ) $L/bin/localcal
+cuda-archs:       ## compile every .cu of ours for 75 80 86 89 90 100 120 (about 4 minutes)
+	@$(MAKE) --no-print-directory ARCHS='75 80 86 89 90 100 120' cuda
+cuda-libs:        ## unpack cuBLAS and CUTLASS under third_party/ where the toolkit has none
+	@NVCC='$(NVCC)' CUDA='$(CUDA)' python3 third_party/cuda-libs.py
+resources:        ## registers, spills, shared memory, occupancy per kernel and architecture -> kernels/RESOURCES.txt
+	@NVCC='$(NVCC)' python3 kernels/sim/resources.py --output kernels/RESOURCES.txt $(KERNELS)
+resources-check:  ## fail on a spill or on a change of kernels/RESOURCES.txt
+	@NVCC='$(NVCC)' python3 kernels/sim/resources.py --check kernels/RESOURCES.txt $(KERNELS)
+sim-profile: $L/tests/ops_checked   ## sectors, wavefronts and barriers per source line of one op: OP=gemm
+	@CUSIM_PROFILE=1 $L/tests/ops_checked --gtest_brief=1 --gtest_filter='$(or $(OP),$(error OP=name of an op)).$(or $(CASE),*)@sim'
+mutants: deps     ## break the kernels on purpose: every mutant must be caught (all: about 30 minutes; SAMPLE=40 SEED=7)
+	@$(MAKE) --no-print-directory NVCC= mutants-run
+fuzz:             ## every fuzz target in turn, FUZZ_SECONDS=120 in all
+	@third_party/install check
+	@$(MAKE) --no-print-directory MODE=fuzz NVCC= fuzz-run
+clean:            ## remove build/
+	rm -rf build
+
+# Steps of the targets above that need another MODE or the packages first.
+.PHONY: programs mutants-run fuzz-run
+programs: $(TESTS)
+mutants-run: $L/tests/ops_checked
+	@python3 tests/mutants.py $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),1) --compile '$(CXX) $(filter-out -MMD -MP,$(CHECKED)) -x c++' \
+	    --link '$(CXX) -fopenmp $(HARNESS) $B/tests/engines_sim.o $(CPU_OBJ) $(SIM_RT) %s -rdynamic -o %p -lgtest $(LIBS)' --objects $B/checked $(KERNELS)
+fuzz-run: $(FUZZERS)
+	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p build/corpus/$$n; echo "== $$n"; \
+	    $$f -max_total_time=$$(( $(or $(FUZZ_SECONDS),120) / $(words $(FUZZERS)) )) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 build/corpus/$$n $(wildcard tests/fuzz/corpus/$$n) 2>build/$$n.log \
+	    || { tail -30 build/$$n.log; exit 1; }; grep -E 'number_of_executed|new_units' build/$$n.log; done
+
+# ---- rules ------------------------------------------------------------------------------------------------------------
+compile = @mkdir -p $(@D); echo "  $1 $<"; $2
+$B/%.o: %.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) -c $< -o $@)
+$B/sim/%.cu.o: %.cu ; $(call compile,sim     ,$(CXX) $(CXXFLAGS) -x c++ -c $< -o $@)
+$B/checked/%.cu.o: %.cu ; $(call compile,checked ,$(CXX) $(CHECKED) -x c++ -c $< -o $@)
+$(CB)/%.cu.o: %.cu ; $(call compile,nvcc    ,$(NVCC) $(NVFLAGS) $(GENCODE) -MMD -MP -c $< -o $@)
+$(PB)/%.ptx: %.cu ; $(call compile,ptx     ,$(NVCC) -std=c++20 -I. -O3 -lineinfo -DLC_CUDA_NS=sim -arch=compute_80 -MMD -MP -MF $(@:.ptx=.d) -MT $@ -ptx $< -o $@)
+$(PB)/%.ptx: %.ptx ; $(call compile,ptx     ,cp $< $@)
+$(PB)/%.cpp: $(PB)/%.ptx kernels/sim/ptx2cpp.py ; $(call compile,ptx2cpp ,python3 kernels/sim/ptx2cpp.py $< $@)
+$B/sim/%.cu.ptx.o: $(PB)/%.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) $(PTXCXX) -O1 -c $< -o $@)
+$B/checked/%.cu.ptx.o: $(PB)/%.cpp ; $(call compile,checked ,$(CXX) $(CHECKED) $(PTXCXX) -c $< -o $@)
+
+link = @mkdir -p $(@D); echo "  link     $@"; $(CXX) $(CXXFLAGS) $^ -rdynamic -o $@ $1 $(LIBS)
+$L/bin/localcal: $(CLI_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,$(CUDALIBS))
+$L/tests/ops: $(HARNESS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest $(CUDALIBS))
+$L/tests/unit: $(call obj,$B,$(UNIT_SRC) tests/harness.cpp) $(LIB_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest -lgtest_main $(CUDALIBS))
+define sim_programs
+$L/tests/ops_$1: $(HARNESS) $B/tests/engines_sim.o $(CPU_OBJ) $(call sim_obj,$1) ; $$(call link,-lgtest)
+$L/tests/faults_$1: $B/tests/test_sim.o $B/$1/tests/sim_faults.cu.o $(if $(NVCC),$B/$1/tests/sim_faults.cu.ptx.o) $(SIM_RT) ; $$(call link,-lgtest -lgtest_main)
+$L/tests/ptx_$1: $B/tests/test_ptx.o $B/$1/tests/ptx_opcodes.cu.ptx.o $(SIM_RT) ; $$(call link,-lgtest -lgtest_main)
+endef
+$(foreach k,sim checked,$(eval $(call sim_programs,$k)))
+$L/bench/%: $B/tests/bench/%.o $B/tests/bench/peak.o $B/tests/harness.o $(call obj,$B,$(wildcard tests/ops/*.cpp)) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lbenchmark $(CUDALIBS))
+$L/fuzz/%: $B/tests/fuzz/%.o $(CPU_OBJ) ; $(call link,-fsanitize=fuzzer)
+-include $(shell find build -name '*.d' 2>/dev/null)

@@ -1,0 +1,64 @@
+// cli.h -- what the commands of localcal share: the options that exist everywhere, tables, JSON, errors.
+//
+// A command is a file cmd_<name>.cpp that defines one Command, and one line in localcal.cpp.  `define` adds the
+// command's own options and returns what runs once they are read; the options live in whatever the returned function
+// holds on to:
+//
+//     const Command inspect = {"inspect", "names, shapes and types in a file", "localcal inspect model.safetensors\n",
+//                              [](CLI::App& app, const Common& common) -> std::function<void()> {
+//                                  auto file = std::make_shared<std::string>();
+//                                  app.add_option("FILE", *file, "what to look at")->required();
+//                                  return [file, &common] { ... print(...); };
+//                              }};
+//
+// Errors: bad input or usage is an lc::Error with one sentence (expected, found, what to do) and ends with exit code 2;
+// any other exception is a failure of the program or the machine and ends with 1.  Nothing goes to standard output
+// then.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace lc::cli {
+
+inline constexpr const char* kProgram = "localcal 0.1.0";
+
+struct Common {                   // the options that every command has
+    uint64_t seed = 0;            // names every random draw of the run
+    int threads = 0;              // 0: as many as OpenMP would take
+    std::string device = "auto";  // for choose_backend()
+    bool json = false;            // one object on standard output and nothing else there
+    bool quiet = false;           // no progress, no notes
+};
+
+struct Command {
+    const char* name;
+    const char* summary;  // one line, for the list of commands
+    const char* example;  // ends --help: a line to type and what comes back
+    std::function<void()> (*define)(CLI::App& app, const Common& common);
+};
+
+// Reads the options in `args` (without the command's name) and runs the command, or prints its help.
+void run_command(const Command& command, std::vector<std::string> args);
+
+// A whole number from `low` to `high`, or an Error that names the option.
+uint64_t parse_integer(const std::string& option, const std::string& text, uint64_t low, uint64_t high);
+
+// "; did you mean 'fit'?" with the known word nearest to `word`, or "" where none is near enough to be meant.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
+
+// Columns as wide as their widest cell, two spaces between them; the first row is the header.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+// Standard output: throws where it cannot be written (a full disk must not look like success).
+void print(std::string_view text);
+void print_json(const nlohmann::ordered_json& object);
+
+}  // namespace lc::cli

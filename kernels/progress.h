@@ -1,0 +1,16 @@
+// progress.h -- how long work tells its caller how far it is.
+//
+//     void fit(..., const Progress& progress);
+//     if (progress) progress(double(epoch) / epochs, "epoch 7, loss 0.31");
+//
+// An empty Progress means that nobody listens.  Work calls it from one thread at a time, with a fraction that starts at
+// 0 and ends at 1, as often as it likes: whoever listens decides how often to draw (experiments/progress.h).
+#pragma once
+#include <functional>
+#include <string_view>
+
+namespace lc {
+
+using Progress = std::function<void(double fraction, std::string_view note)>;
+
+}  // namespace lc

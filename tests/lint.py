@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""What a reader would trip over and no compiler sees.  usage: tests/lint.py  (from the project's root; exit 1 on findings)
+
+formatting (.clang-format, where clang-format 14 is found) · includes against the dependency arrows · ops without contract, CPU
+file, CUDA file or case list · kernels without __launch_bounds__ · `make` targets and paths in documents and comments that do
+not exist · machine paths · files over 800 lines
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Who may include whom: kernels/ knows nothing above it, nn and data do not know calib, and so on.
+FORBIDDEN = {
+    "kernels": ("nn", "data", "calib", "metrics", "experiments"),
+    "nn": ("calib", "metrics", "experiments"),
+    "data": ("calib", "metrics", "experiments"),
+    "calib": ("experiments",),
+    "metrics": ("calib", "experiments"),
+}
+findings = []
+
+
+def say(path, line, what):
+    findings.append(f"{path}:{line}: {what}" if line else f"{path}: {what}")
+
+
+def tracked():
+    listing = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True,
+                             capture_output=True, check=True).stdout
+    return [p for p in listing.splitlines() if (ROOT / p).is_file()]
+
+
+def lines_of(path):
+    return enumerate((ROOT / path).read_text(errors="replace").splitlines(), 1)
+
+
+def check_format(files):
+    tool = shutil.which("clang-format-14") or shutil.which("clang-format")
+    version = subprocess.run([tool, "--version"], text=True, capture_output=True).stdout if tool else ""
+    if " 14." not in version:
+        print("lint: formatting not checked: it needs clang-format 14 (third_party/install check)")
+        return
+    for p in files:
+        if not p.endswith((".h", ".cpp", ".cu", ".cuh")):
+            continue
+        done = subprocess.run([tool, "--dry-run", "-Werror", p], cwd=ROOT, text=True, capture_output=True)
+        if done.returncode:
+            say(p, int(re.search(r":(\d+):", done.stderr).group(1)), "not formatted; run `make format`")
+
+
+def check_arrows(files):
+    for p in files:
+        layer = p.split("/")[0]
+        if layer not in FORBIDDEN or not p.endswith((".h", ".cpp", ".cu", ".cuh")):
+            continue
+        for n, line in lines_of(p):
+            m = re.match(r'\s*#\s*include "(\w+)/', line)
+            if m and m.group(1) in FORBIDDEN[layer]:
+                say(p, n, f"{layer}/ must not know {m.group(1)}/")
+
+
+def check_ops(files):
+    inventory = re.findall(r"^\s+X\((\w+)\)\s+/\*\s+(\S+)\.h", (ROOT / "kernels/backend.h").read_text(), re.M)
+    cases = "".join((ROOT / p).read_text() for p in files if p.startswith("tests/ops/"))
+    readme = (ROOT / "kernels/README.md").read_text()
+    for op, stem in inventory:
+        for suffix in (".h", ".cpp", ".cu"):
+            if f"kernels/{stem}{suffix}" not in files:
+                say("kernels/backend.h", 0, f"op {op}: kernels/{stem}{suffix} is missing")
+        if f'"{op}"' not in cases:
+            say("tests/ops", 0, f"op {op} has no case list")
+        if f"`{op}`" not in readme:
+            say("kernels/README.md", 0, f"op {op} is not in the map")
+    for p in files:
+        if p.endswith(".cu") and p.startswith("kernels/"):
+            text = (ROOT / p).read_text()
+            for m in re.finditer(r"__global__ void(?!\s+__launch_bounds__)", text):
+                say(p, text.count("\n", 0, m.start()) + 1, "kernel without __launch_bounds__")
+
+
+def check_documents(files):
+    targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
+    for p in files:
+        prose = p.endswith(".md")
+        if not (prose or p.endswith((".h", ".cpp", ".cu", ".cuh", ".py", ".yml"))):
+            continue
+        for n, line in lines_of(p):
+            for m in re.finditer(r"`make ([a-z][a-z-]*)", line):
+                if m.group(1) not in targets:
+                    say(p, n, f"there is no target `make {m.group(1)}`")
+            for m in re.finditer(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", line) if prose else ():
+                if "://" not in m.group(1) and not ((ROOT / p).parent / m.group(1)).exists():
+                    say(p, n, f"link to {m.group(1)}, which does not exist")
+            for m in re.finditer(r"(?<![\w/.])((?:kernels|tests|experiments|third_party|docs|nn|data|calib|metrics)/[\w./-]*\w)", line):
+                path = m.group(1)
+                if re.search(r"\.(h|cpp|cu|cuh|py|md|txt)$", path) and not (ROOT / path).exists() and "x." not in path:
+                    say(p, n, f"names {path}, which does not exist")
+
+
+def check_words(files):
+    for p in files:
+        for n, line in lines_of(p):
+            if re.search(r"/w[o]rk/|/h[o]me/|/r[o]ot/|/tmp/[a-z]", line):
+                say(p, n, "a path of somebody's machine")
+        length = sum(1 for _ in lines_of(p))
+        if length > 800:
+            say(p, 0, f"{length} lines: would two files read better?")
+
+
+def main():
+    files = tracked()
+    check_format(files)
+    check_arrows(files)
+    check_ops(files)
+    check_documents(files)
+    check_words(files)
+    print("\n".join(findings))
+    print(f"lint: {len(files)} files, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
