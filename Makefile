@@ -14,6 +14,7 @@ NVLIBS  := third_party/cuda-libs
 CUBLAS  := $(if $(NVCC),$(firstword $(wildcard $(CUDA)/include/cublas_v2.h $(NVLIBS)/cublas/include/cublas_v2.h)))
 CUTLASS := $(if $(NVCC),$(wildcard $(NVLIBS)/cutlass/include/cutlass/cutlass.h))
 space   := $(subst ,, )
+comma   := ,
 B       := build/$(MODE)
 L       := $B/$(if $(NVCC),cuda,cpu)#     linked programs, with or without CUDA
 CB      := build/cuda-$(subst $(space),-,$(ARCHS))$(if $(CUBLAS),-cublas)$(if $(CUTLASS),-cutlass)
@@ -33,7 +34,7 @@ CXXFLAGS := $(COMMON) $(WARN) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expect
 CHECKED  := $(COMMON) $(WARN) -O1 -g -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 PTXCXX   := -w -ffp-contract=off -fno-strict-aliasing
 GENCODE   = $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
-NVFLAGS  := -std=c++20 -I. -O3 -lineinfo -Werror all-warnings -Xptxas --warn-on-spills -Xcompiler -fopenmp \
+NVFLAGS  := -std=c++20 -I. -O3 -lineinfo -Werror all-warnings -Xptxas --warn-on-spills -Xcompiler -fopenmp -DLC_ARCHS='$(subst $(space),\$(comma),$(ARCHS))' \
             $(if $(CUBLAS),-DLC_HAVE_CUBLAS -isystem $(dir $(CUBLAS))) $(if $(CUTLASS),-DLC_HAVE_CUTLASS -isystem $(NVLIBS)/cutlass/include)
 LIBS     := -lhwy -lopenblas -ldl -lpthread
 CUDALIBS := $(if $(NVCC),$(if $(CUBLAS),-L$(dir $(CUBLAS))../lib -L$(CUDA)/lib64 -Wl,-rpath,$(abspath $(dir $(CUBLAS))../lib) -lcublas) -L$(CUDA)/lib64 -lcudart_static -lrt)

@@ -83,12 +83,12 @@ struct DeviceInfo {
     std::string name;         // what --device takes: "cpu", "cuda:0"
     std::string description;  // "AMD EPYC, 2 threads, AVX2", "NVIDIA A100 80 GB, sm_80"
     bool usable = true;
-    std::string why_not;  // one sentence where usable is false
+    std::string why_not = {};  // one sentence where usable is false
 };
 std::vector<DeviceInfo> devices();  // everything this binary could run on, usable or not; the CPU first
 
-// Picks by name, and says in one line (`why`) what was taken and why.  "auto" takes the first usable GPU, else the CPU; a
-// device asked for by name that cannot be had is refused.
+// Picks by name, and says in one line (`why`) what was taken and why.  "auto" takes the first usable GPU, else the CPU;
+// a device asked for by name that cannot be had is refused.
 const Backend& choose_backend(std::string_view device, std::string* why = nullptr);
 
 // One backend by its bare name ("cpu", "cuda", "sim"), or nullptr where this binary does not hold it.
@@ -101,7 +101,8 @@ class Buffer {
   public:
     Buffer() = default;
     Buffer(const Backend& b, int64_t count) : backend_(&b), count_(count) {
-        LC_CHECK(count >= 0 && uint64_t(count) <= SIZE_MAX / 2 / sizeof(T), "a buffer cannot hold " << count << " elements");
+        LC_CHECK(count >= 0 && uint64_t(count) <= SIZE_MAX / 2 / sizeof(T),
+                 "a buffer cannot hold " << count << " elements");
         data_ = static_cast<T*>(b.alloc(bytes()));
     }
     Buffer(Buffer&& o) noexcept { swap(o); }

@@ -1,5 +1,5 @@
-// backend_cuda.cu -- memory, copies and streams through the CUDA runtime, and the table of ops.  Compiled by nvcc it is the
-// backend "cuda"; compiled by g++ on kernels/sim, where the same runtime calls exist, it is the backend "sim".
+// backend_cuda.cu -- memory, copies and streams through the CUDA runtime, and the table of ops.  Compiled by nvcc it is
+// the backend "cuda"; compiled by g++ on kernels/sim, where the same runtime calls exist, it is the backend "sim".
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -33,8 +33,8 @@ void* alloc(size_t bytes) {
     const cudaError_t e = cudaMalloc(&p, bytes > 0 ? bytes : 1);  // a null pointer would look like "no buffer"
     if (e == cudaSuccess) return p;
     (void)cudaGetLastError();  // clear it: the program may go on with smaller batches
-    throw DeviceError(std::string("no device memory for ") + std::to_string(bytes) + " bytes (" + cudaGetErrorString(e) +
-                      "); use a smaller --batch or --device cpu");
+    throw DeviceError(std::string("no device memory for ") + std::to_string(bytes) + " bytes (" +
+                      cudaGetErrorString(e) + "); use a smaller --batch or --device cpu");
 }
 
 void release(void* p) { LC_CUDA_CHECK(cudaFree(p)); }
@@ -67,9 +67,34 @@ void wait(Stream waiter, Stream before) {
     LC_CUDA_CHECK(cudaEventDestroy(e));  // freed by the runtime once the event has passed
 }
 
+#ifndef LC_ARCHS  // what nvcc compiled for, from the Makefile: 80,86,89,90; PTX for the last one
+#    define LC_ARCHS 80
+#endif
+// Machine code runs on its own major version from its minor upwards; PTX runs on everything newer.
+bool has_code_for(int major, int minor) {
+    int newest = 0;
+    for (int arch : {LC_ARCHS}) {
+        if (arch / 10 == major && arch % 10 <= minor) return true;
+        newest = arch > newest ? arch : newest;
+    }
+    return major * 10 + minor >= newest;
+}
+
+DeviceInfo describe(int index) {
+    cudaDeviceProp p;
+    LC_CUDA_CHECK(cudaGetDeviceProperties(&p, index));
+    const std::string arch = std::to_string(p.major) + std::to_string(p.minor);
+    DeviceInfo d{"cuda:" + std::to_string(index),
+                 std::string(p.name) + ", " + std::to_string(p.totalGlobalMem >> 30) + " GiB, sm_" + arch};
+    d.usable = has_code_for(p.major, p.minor);
+    if (!d.usable)
+        d.why_not = "this binary holds no code for sm_" + arch + "; build it with `make build ARCHS=" + arch + "`";
+    return d;
+}
+
 Backend make_backend() {
     Backend b{kName, alloc, release, copy, zero, stream_create, stream_destroy, sync, wait};
-#define LC_FILL(op)        \
+#define LC_FILL(op)           \
     b.op.fn = LC_CUDA_NS::op; \
     b.op.backend = kName;
     LC_ALL_OPS(LC_FILL)
@@ -92,13 +117,7 @@ std::vector<DeviceInfo> device_list() {
         return {{"cuda", "no CUDA device", false, std::string("the CUDA runtime answers: ") + cudaGetErrorString(e)}};
     }
     std::vector<DeviceInfo> list;
-    for (int i = 0; i < count; ++i) {
-        cudaDeviceProp p;
-        LC_CUDA_CHECK(cudaGetDeviceProperties(&p, i));
-        list.push_back({"cuda:" + std::to_string(i),
-                        std::string(p.name) + ", " + std::to_string(p.totalGlobalMem >> 30) + " GiB, sm_" +
-                            std::to_string(p.major) + std::to_string(p.minor)});
-    }
+    for (int i = 0; i < count; ++i) list.push_back(describe(i));
     return list;
 }
 

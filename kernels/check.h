@@ -25,11 +25,11 @@ struct DeviceError : std::runtime_error {  // the machine failed, not the input
 #define LC_HERE          __FILE__ ":" LC_STRINGIFY(__LINE__)
 
 // The advice is a stream expression, so that the value that was found can stand in the sentence.
-#define LC_CHECK(condition, advice)                                               \
-    do {                                                                          \
-        if (!(condition)) {                                                       \
-            std::ostringstream lc_message_;                                       \
+#define LC_CHECK(condition, advice)                                              \
+    do {                                                                         \
+        if (!(condition)) {                                                      \
+            std::ostringstream lc_message_;                                      \
             lc_message_ << advice << " [need " #condition " at " LC_HERE << "]"; \
-            throw ::lc::Error(lc_message_.str());                                 \
-        }                                                                         \
+            throw ::lc::Error(lc_message_.str());                                \
+        }                                                                        \
     } while (0)

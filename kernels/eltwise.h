@@ -9,14 +9,14 @@
 //
 // Arrays are float32 in backend memory, n elements (N * C, row-major, for bias).
 //
-// Needs    n, N, C >= 0 (zero is a no-op); 0 <= p < 1.  out may be the very same array as an input (in place); partial overlap
-//          is not allowed.
+// Needs    n, N, C >= 0 (zero is a no-op); 0 <= p < 1.  out may be the very same array as an input (in place); partial
+//          overlap is not allowed.
 // Promises exactly rounded results: add, scale, bias and relu equal the scalar formula bit for bit on every backend.
-//          dropout keeps element i iff word i of the random stream `key` (philox.h) is >= round(p 2^32): the same mask on
-//          every backend, for any number of threads; nothing is stored.
-// Edges    relu(NaN) = NaN and relu(-0) = +0, so that a broken input stays visible.  dropout with p = 0 copies bit for bit.  A dropped
-//          element is 0 even where x is NaN.
-// Backward add: dx = dy, both inputs.  scale: dx = a dy, this op again.  bias: dx = dy, db = column sum of dy (reduce.h).
+//          dropout keeps element i iff word i of the random stream `key` (philox.h) is >= round(p 2^32): the same mask
+//          on every backend, for any number of threads; nothing is stored.
+// Edges    relu(NaN) = NaN and relu(-0) = +0, so that a broken input stays visible.  dropout with p = 0 copies bit for
+//          bit.  A dropped element is 0 even where x is NaN.
+// Backward add: dx = dy, both inputs.  scale: dx = a dy, this op again.  bias: dx = dy, db = column sum (reduce.h).
 //          relu: relu_bwd.  dropout: dx = dropout(dy) with the same p and key, which draws the same mask again.
 #pragma once
 #include "kernels/op.h"

@@ -6,8 +6,8 @@
 //     trans_b = false: B is stored (K, N)      true: B is stored (N, K)      X[i * ldx + j],  ldx >= its columns
 //     batch b works on A + b stride_a, B + b stride_b, C + b stride_c        a stride of 0 shares A or B
 //
-// Needs    M, N, K, batch >= 0; leading dimensions at least the number of stored columns (0 stands for "tightly packed");
-//          C overlaps neither A nor B, and the C of one batch not that of another.
+// Needs    M, N, K, batch >= 0; leading dimensions at least the number of stored columns (0 stands for "tightly
+//          packed"); C overlaps neither A nor B, and the C of one batch not that of another.
 // Promises every element is a sum over k in a fixed order that depends on the shape only: bitwise repeatable for any
 //          number of threads (engine `own`).  No allocation that grows with M N.
 // Edges    K = 0 or alpha = 0: C = beta C, A and B are not read.  beta = 0: C is not read, so NaN in it vanishes.

@@ -5,14 +5,15 @@
 //     LC_SHARED(float, tile, [8][132]);  a static __shared__ array, 16-byte aligned
 //     LC_DYNAMIC_SMEM(float, smem);      float* smem: the launch's dynamic shared memory, 16-byte aligned
 //     LC_LAUNCH(kernel, grid, block, smem_bytes, stream, args...)
-//                                        NVTX range named after the op, dynamic shared memory opt-in above 48 KiB, launch
-//                                        checked.  Templates with commas go in parentheses: LC_LAUNCH((k<1, 2>), ...)
+//                                        NVTX range named after the op, dynamic shared memory opt-in above 48 KiB,
+//                                        launch checked.  Templates need parentheses: LC_LAUNCH((k<1, 2>), ...)
 //     LC_CUDA_CHECK(expression)          a CUDA runtime call that must succeed
 //     ld4(p), st4(p, v)                  one 16-byte access to four floats; p must be 16-byte aligned
 //
-// Rules for kernels, so that the simulator can prove them: no <<<>>>, no raw __shared__, no inline PTX outside device.cuh,
-// no spin waits between blocks, no return before a barrier that others will reach, full-mask warp operations outside
-// divergent code, every kernel with __launch_bounds__, every kernel visible (not static, not in an anonymous namespace).
+// Rules for kernels, so that the simulator can prove them: no <<<>>>, no raw __shared__, no inline PTX outside
+// device.cuh, no spin waits between blocks, no return before a barrier that others will reach, full-mask warp
+// operations outside divergent code, every kernel with __launch_bounds__, every kernel visible (not static, not in an
+// anonymous namespace).
 #pragma once
 #include "kernels/check.h"
 #include "kernels/launch_qualifiers.h"
@@ -21,7 +22,6 @@
 #ifdef __CUDACC__
     #include <cuda_runtime.h>
     #include <nvtx3/nvToolsExt.h>
-
     #include <utility>
 
     #ifndef LC_CUDA_NS  // the PTX that the simulator runs is compiled with -DLC_CUDA_NS=sim, so that names match
@@ -59,7 +59,8 @@ void launch(const char* op, const char* kernel_name, void (*kernel)(Parameters..
             Stream stream, Args&&... args) {
     nvtxRangePushA(op);
     if (smem > 48 * 1024) {  // above 48 KiB the kernel has to ask
-        cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(smem)), kernel_name, op);
+        cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(smem)), kernel_name,
+                   op);
     }
     kernel<<<grid, block, smem, static_cast<cudaStream_t>(stream)>>>(std::forward<Args>(args)...);
     cudaError_t e = cudaGetLastError();

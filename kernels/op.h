@@ -12,9 +12,11 @@ namespace lc {
 using Stream = void*;  // an ordered queue of work on one backend; nullptr is the backend's default stream
 }
 
-#define LC_OP(name, ...)                  \
-    using name##_fn = void(__VA_ARGS__);  \
-    namespace cpu { name##_fn name; }     \
-    namespace cuda { name##_fn name; }    \
-    namespace sim { name##_fn name; }     \
+// clang-format off
+#define LC_OP(name, ...)                 \
+    using name##_fn = void(__VA_ARGS__); \
+    namespace cpu  { name##_fn name; }   \
+    namespace cuda { name##_fn name; }   \
+    namespace sim  { name##_fn name; }   \
     static_assert(true, "swallow the semicolon")
+// clang-format on

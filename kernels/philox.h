@@ -1,10 +1,10 @@
 // philox.h -- Philox4x32-10 counter-based random bits (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as
 // 1, 2, 3", SC 2011).
 //
-//     bits = philox(counter, key)        128 bits in, 128 bits out, no state: draw i of stream s costs the same as draw 0
+//     bits = philox(counter, key)        128 bits in, 128 bits out, no state: draw a million costs the same as draw 0
 //
 // A pure function of integers, so the same bits fall on every backend and for every number of threads.  Whatever needs
-// log or cos (normal variates) is drawn on the host from these bits and copied: those functions differ between libraries.
+// log or cos (normal variates) is drawn on the host and copied: those functions differ between libraries.
 #pragma once
 #include <cstdint>
 

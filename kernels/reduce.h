@@ -5,8 +5,8 @@
 //     row_argmax   out_r = the lowest c with x_rc = max_c x_rc             out int32
 //     col_argmax   out_c = the lowest r with x_rc = max_r x_rc
 //
-// Needs    N, C >= 0.  A mean, maximum or arg-maximum over nothing does not exist and is refused; a sum over nothing is 0;
-//          an empty output is a no-op.  N, C < 2^31 for the arg-maxima.  out overlaps no input.
+// Needs    N, C >= 0.  A mean, maximum or arg-maximum over nothing does not exist and is refused; a sum over nothing
+//          is 0; an empty output is a no-op.  N, C < 2^31 for the arg-maxima.  out overlaps no input.
 // Promises bitwise repeatable: the tree of additions depends on N and C only, never on the number of threads or blocks.
 //          The error of a sum grows with log of its length (blocked sums), not with the length.
 // Edges    a NaN is greater than everything: max gives NaN, arg-max the place of the first one.  Ties go to the lowest

@@ -1,10 +1,10 @@
 // simd_math.h -- exp and log of every lane of a vector, for every SIMD target.
 //
-//     V exp_lanes(d, x)    within 1 ulp    exp(-inf) = 0   exp(+inf) = +inf   NaN stays NaN   results below 2^-126 are denormal
-//     V log_lanes(d, x)    within 1 ulp    log(0) = -inf   log(+inf) = +inf   NaN stays NaN   log(x < 0) = NaN
+//     V exp_lanes(d, x)    within 1 ulp    exp(-inf) = 0   exp(+inf) = +inf   NaN stays NaN   results below 2^-126 are
+//     denormal V log_lanes(d, x)    within 1 ulp    log(0) = -inf   log(+inf) = +inf   NaN stays NaN   log(x < 0) = NaN
 //
-// The bounds are measured, on every target, by tests/test_simd_math.cpp.  Targets with a fused multiply-add (AVX2, AVX3)
-// and without one (SSE4, baseline) differ in the last bit; one target always gives the same bits.
+// The bounds are measured, on every target, by tests/test_simd_math.cpp.  Targets with a fused multiply-add (AVX2,
+// AVX3) and without one (SSE4, baseline) differ in the last bit; one target always gives the same bits.
 //
 // Highway's own hwy/contrib/math was tried first: its Exp turns NaN into 0, and here no NaN may vanish.
 //
@@ -13,22 +13,21 @@
 
 // Included once per target: Highway flips HWY_TARGET_TOGGLE, so an ordinary #pragma once would be wrong.
 #if defined(LC_KERNELS_SIMD_MATH_H) == defined(HWY_TARGET_TOGGLE)
-    #ifdef LC_KERNELS_SIMD_MATH_H
-        #undef LC_KERNELS_SIMD_MATH_H
-    #else
-        #define LC_KERNELS_SIMD_MATH_H
-    #endif
+#    ifdef LC_KERNELS_SIMD_MATH_H
+#        undef LC_KERNELS_SIMD_MATH_H
+#    else
+#        define LC_KERNELS_SIMD_MATH_H
+#    endif
 
-    #include <hwy/highway.h>
-
-    #include <limits>
+#    include <hwy/highway.h>
+#    include <limits>
 
 HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// ln 2 in two parts.  The first has 16 significant bits, so that n * kLn2High is exact for |n| < 2^8 even where multiply
-// and add round separately.
+// ln 2 in two parts.  The first has 16 significant bits, so that n * kLn2High is exact for |n| < 2^8 even where
+// multiply and add round separately.
 constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.42860677e-6f;
 
 // 2^n for -126 <= n <= 127, by writing the exponent field.
@@ -105,7 +104,8 @@ HWY_INLINE V log_lanes(D d, V x) {
 
     // +inf and NaN answer themselves; a negative number answers NaN.
     const V large = hn::IfThenElse(hn::Lt(x, infinity), finite, x);
-    const V checked = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), large);
+    const V checked =
+        hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), large);
     return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), checked);
 }
 

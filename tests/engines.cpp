@@ -27,7 +27,8 @@ static std::vector<Engine> cpu_engines() {
     for (int64_t rest = all & HWY_TARGETS; rest != 0; rest &= rest - 1) {
         const int64_t target = rest & -rest;
         const std::string name = list.empty() ? "cpu" : std::string("cpu_") + hwy::TargetName(target);
-        list.push_back({name, lc::find_backend("cpu"), thread_counts(target), list.empty() ? 1e12 : 2e7, false, silent, {}});
+        list.push_back(
+            {name, lc::find_backend("cpu"), thread_counts(target), list.empty() ? 1e12 : 2e7, false, silent, {}});
     }
     return list;
 }
@@ -38,8 +39,13 @@ const std::vector<Engine>& engines() {
         std::vector<Engine> l = cpu_engines();
         for (const lc::DeviceInfo& d : lc::devices()) {
             if (!d.usable || d.name.rfind("cuda", 0) != 0) continue;
-            l.push_back({"cuda", &lc::choose_backend(d.name), {{"", [] {}}, {"again", [] {}}}, 1e12, false,
-                         [] { return std::vector<std::string>(); }, {}});
+            l.push_back({"cuda",
+                         &lc::choose_backend(d.name),
+                         {{"", [] {}}, {"again", [] {}}},
+                         1e12,
+                         false,
+                         [] { return std::vector<std::string>(); },
+                         {}});
             break;
         }
         return l;

@@ -1,5 +1,5 @@
-// engines_sim.cpp -- linked where the simulator is: the engines sim (our .cu files compiled by g++) and ptx (the same kernels
-// as nvcc's PTX, translated), each in three thread orders that must give the same bits.
+// engines_sim.cpp -- linked where the simulator is: the engines sim (our .cu files compiled by g++) and ptx (the same
+// kernels as nvcc's PTX, translated), each in three thread orders that must give the same bits.
 #include "kernels/sim/control.h"
 #include "tests/harness.h"
 
@@ -28,7 +28,8 @@ static std::vector<std::string> findings() {
 std::vector<Engine> sim_engines() {
     const lc::Backend* b = lc::find_backend("sim");
     const double max_flops = cusim::hooked() ? 4e6 : 1e8;  // a tenth of a second a case either way
-    std::vector<Engine> list = {{"sim", b, orders(cusim::Engine::source), max_flops, true, findings, cusim::name_buffer}};
+    std::vector<Engine> list = {
+        {"sim", b, orders(cusim::Engine::source), max_flops, true, findings, cusim::name_buffer}};
     if (cusim::ptx_available()) {
         list.push_back({"ptx", b, orders(cusim::Engine::ptx), max_flops, true, findings, cusim::name_buffer});
     }

@@ -77,7 +77,8 @@ std::vector<double> Random::simplex(int64_t N, int64_t C) {
         if (r % 3 == 2 && C > 1) row[bits_() % uint64_t(C)] = 0;
         double sum = 0;
         for (double x : row) sum += x;
-        for (int64_t c = 0; c < C; ++c) p[size_t(r * C + c)] = sum > 0 ? as_float(row[size_t(c)] / sum) : as_float(1.0 / double(C));
+        for (int64_t c = 0; c < C; ++c)
+            p[size_t(r * C + c)] = sum > 0 ? as_float(row[size_t(c)] / sum) : as_float(1.0 / double(C));
     }
     return p;
 }
@@ -135,8 +136,8 @@ std::string compare(const Case& c, const Operand& o, const std::vector<double>& 
     const double tolerance = c.k * naive_error + rounding;
     if (worst <= tolerance) return "";
     std::ostringstream why;
-    why << (relative ? "relative " : "") << "error " << worst << " > " << tolerance << " = " << c.k << " x " << naive_error
-        << " (error of the float32 loops) + " << rounding;
+    why << (relative ? "relative " : "") << "error " << worst << " > " << tolerance << " = " << c.k << " x "
+        << naive_error << " (error of the float32 loops) + " << rounding;
     return mismatch(o, worst_at, got[worst_at], want[worst_at], why.str());
 }
 
@@ -169,12 +170,14 @@ double value_of(uint32_t u, Type t) {
     return f;
 }
 
-// One operand in backend memory: [guard | offset | values | guard].  An engine that watches memory by itself gets no guards,
-// so that it sees the first access outside, and pure outputs stay uninitialised there.
+// One operand in backend memory: [guard | offset | values | guard].  An engine that watches memory by itself gets no
+// guards, so that it sees the first access outside, and pure outputs stay uninitialised there.
 class Placed {
   public:
     Placed(const Engine& e, const Operand& o, int64_t offset)
-        : engine_(e), operand_(o), front_((e.guards_memory ? 0 : kGuard) + size_t(offset)),
+        : engine_(e),
+          operand_(o),
+          front_((e.guards_memory ? 0 : kGuard) + size_t(offset)),
           words_(front_ + o.v.size() + (e.guards_memory ? 0 : kGuard), kSentinel),
           buffer_(*e.backend, int64_t(words_.size())) {
         if (o.role != Role::out) {
@@ -269,7 +272,8 @@ std::string run_case(const Case& c, const Engine& e) {
                 std::vector<double> got;
                 for (uint32_t u : bits[i]) got.push_back(value_of(u, ops[i].type));
                 story += compare(c, ops[i], got, want[i], naive[i]);
-                if (!first.empty() && bits[i] != first[i]) story += "  " + ops[i].name + " differs in bits from " + e.variants[0].name + "\n";
+                if (!first.empty() && bits[i] != first[i])
+                    story += "  " + ops[i].name + " differs in bits from " + e.variants[0].name + "\n";
             }
         } catch (const std::exception& x) {
             story += std::string("  threw: ") + x.what() + "\n";

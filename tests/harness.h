@@ -1,5 +1,5 @@
-// harness.h -- one case list per op (tests/ops/*.cpp) drives every run of that op: values on all engines, thread counts,
-// thread orders, refusals of bad arguments, the oracle's gradients, and the benchmark.
+// harness.h -- one case list per op (tests/ops/*.cpp) drives every run of that op: values on all engines, thread
+// counts, thread orders, refusals of bad arguments, the oracle's gradients, and the benchmark.
 //
 //     CASES(scale) {
 //         for (int64_t n : kLengths)
@@ -10,9 +10,9 @@
 //     }
 //
 // What a run proves: the op's error against the double oracle is at most k times the error of the same loops in float32
-// (so the tolerance is measured, not guessed); NaN and infinity fall exactly where the oracle has them; nothing outside the
-// outputs was written; inputs are unchanged; every thread count and thread order gives the same bits; the simulator has no
-// finding.
+// (so the tolerance is measured, not guessed); NaN and infinity fall exactly where the oracle has them; nothing
+// outside the outputs was written; inputs are unchanged; every thread count and thread order gives the same bits; the
+// simulator has no finding.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -35,7 +35,7 @@ class Random {
     std::vector<double> uniform(int64_t n, double low, double high);
     std::vector<double> integers(int64_t n, int64_t low, int64_t high);  // inclusive
     std::vector<double> fill(int64_t n, const std::string& kind);        // one of kValueSets, or "special"
-    std::vector<double> simplex(int64_t N, int64_t C);                   // rows of probabilities, zeros and one-hot rows among them
+    std::vector<double> simplex(int64_t N, int64_t C);  // rows of probabilities, zeros and one-hot rows among them
 
   private:
     std::mt19937_64 bits_;
@@ -45,7 +45,8 @@ class Random {
 inline const std::vector<std::string> kValueSets = {"normal", "ties", "zeros", "one_hot", "huge", "shifted", "near"};
 
 // Lengths around every tile and vector width in use: 0, 1, tile - 1, tile, tile + 1, primes, long.
-inline const std::vector<int64_t> kLengths = {0, 1, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 127, 128, 129, 255, 256, 257, 1021, 1024, 4099};
+inline const std::vector<int64_t> kLengths = {0,  1,  3,   4,   5,   7,   8,   15,  16,   17,   31,
+                                              32, 33, 127, 128, 129, 255, 256, 257, 1021, 1024, 4099};
 
 // ---- one case -------------------------------------------------------------------------------------------------------
 
@@ -58,8 +59,12 @@ struct Operand {
     std::vector<double> v;  // exact in its type
 };
 using Operands = std::vector<Operand>;
-inline Operand in(std::string name, std::vector<double> v) { return {std::move(name), Role::in, Type::f32, std::move(v)}; }
-inline Operand in_out(std::string name, std::vector<double> v) { return {std::move(name), Role::in_out, Type::f32, std::move(v)}; }
+inline Operand in(std::string name, std::vector<double> v) {
+    return {std::move(name), Role::in, Type::f32, std::move(v)};
+}
+inline Operand in_out(std::string name, std::vector<double> v) {
+    return {std::move(name), Role::in_out, Type::f32, std::move(v)};
+}
 inline Operand out(std::string name, int64_t n, Type t = Type::f32) {
     return {std::move(name), Role::out, t, std::vector<double>(size_t(n))};
 }
@@ -74,8 +79,8 @@ struct Device {  // the operands in the backend's memory
 template <class T>
 using Values = std::vector<std::vector<T>>;
 struct Reference {
-    std::function<void(Values<double>&)> judge{};      // decides
-    std::function<void(Values<float>&)> yardstick{};   // the same loops in float32: how much error is natural
+    std::function<void(Values<double>&)> judge{};     // decides
+    std::function<void(Values<float>&)> yardstick{};  // the same loops in float32: how much error is natural
 };
 template <class Loops>
 Reference reference(Loops loops) {
@@ -128,9 +133,9 @@ struct CaseLists {
 };
 CaseLists& case_lists();
 
-#define CASES(op)                                                                \
-    static void list_##op();                                                     \
-    static const bool listed_##op = (list_##op(), true);                         \
+#define CASES(op)                                                               \
+    static void list_##op();                                                    \
+    static const bool listed_##op = (list_##op(), true);                        \
     static_assert(sizeof(listed_##op) == 1, "registers its cases at start-up"); \
     static void list_##op()
 
@@ -144,8 +149,8 @@ struct Engine {
     std::string name;  // cpu, cpu_SSE4, cpu_EMU128, cuda, sim, ptx
     const lc::Backend* backend;
     std::vector<Variant> variants;
-    double max_flops;                                // larger cases are left to faster engines
-    bool guards_memory;                              // the engine sees accesses outside a buffer by itself
+    double max_flops;                                    // larger cases are left to faster engines
+    bool guards_memory;                                  // the engine sees accesses outside a buffer by itself
     std::function<std::vector<std::string>()> findings;  // what the engine's own checks have to say since the last call
     std::function<void(const void*, const std::string&)> name_buffer{};  // so that findings call operands by name
 };

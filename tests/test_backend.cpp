@@ -1,12 +1,10 @@
 // The runtime under the ops: memory, copies, streams, choice of a device, and what happens when something is missing.
-#include "kernels/backend.h"
-
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <cstring>
+#include <gtest/gtest.h>
 #include <numeric>
 
+#include "kernels/backend.h"
 #include "kernels/device_name.h"
 
 namespace {
@@ -92,7 +90,8 @@ TEST(Backend, TheCpuIsAlwaysThere) {
 }
 
 TEST(Backend, UnknownDevicesAreRefused) {
-    for (const char* bad : {"gpu", "CPU", "", "cuda:", "cuda:-1", "cuda:1024", "cuda:01", "cuda:99999999999999999999", "sim", "cpu "}) {
+    for (const char* bad :
+         {"gpu", "CPU", "", "cuda:", "cuda:-1", "cuda:1024", "cuda:01", "cuda:99999999999999999999", "sim", "cpu "}) {
         EXPECT_NE(refusal([&] { lc::choose_backend(bad); }).find("auto"), std::string::npos) << bad;
     }
     EXPECT_NE(refusal([] { lc::choose_backend("cuda:1000"); }), "nothing was thrown");
@@ -118,7 +117,8 @@ TEST(Gemm, EnginesHaveNames) {
 TEST(Gemm, AnEngineOfAnotherBackendIsRefused) {
     float x[3] = {1, 2, 3};
     for (lc::GemmEngine e : {lc::GemmEngine::cublas, lc::GemmEngine::cutlass}) {
-        const std::string text = refusal([&] { cpu().gemm(x, x + 1, x + 2, {.M = 1, .N = 1, .K = 1, .engine = e}, nullptr); });
+        const std::string text =
+            refusal([&] { cpu().gemm(x, x + 1, x + 2, {.M = 1, .N = 1, .K = 1, .engine = e}, nullptr); });
         EXPECT_NE(text.find("cuda"), std::string::npos) << text;
     }
 }
@@ -126,9 +126,11 @@ TEST(Gemm, AnEngineOfAnotherBackendIsRefused) {
 TEST(Gemm, OpenBlasAgreesWithOurs) {
     const int64_t n = 70;
     std::vector<float> a(n * n), b(n * n), ours(n * n), theirs(n * n);
-    for (size_t i = 0; i < a.size(); ++i) a[i] = float(int(i * 7 % 11) - 5), b[i] = float(int(i * 5 % 13) - 6);  // exact sums
+    for (size_t i = 0; i < a.size(); ++i)
+        a[i] = float(int(i * 7 % 11) - 5), b[i] = float(int(i * 5 % 13) - 6);  // exact sums
     cpu().gemm(ours.data(), a.data(), b.data(), {.M = n, .N = n, .K = n, .trans_b = true}, nullptr);
-    cpu().gemm(theirs.data(), a.data(), b.data(), {.M = n, .N = n, .K = n, .trans_b = true, .engine = lc::GemmEngine::openblas}, nullptr);
+    cpu().gemm(theirs.data(), a.data(), b.data(),
+               {.M = n, .N = n, .K = n, .trans_b = true, .engine = lc::GemmEngine::openblas}, nullptr);
     EXPECT_EQ(ours, theirs);
 }
 

@@ -1,8 +1,7 @@
 // Who tests the tester: every way an op can be wrong must make the harness speak, and a right op must leave it silent.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
+#include <gtest/gtest.h>
 
 #include "tests/harness.h"
 
@@ -11,8 +10,13 @@ namespace {
 using namespace test;
 
 Engine cpu_engine() {
-    return {"cpu", lc::find_backend("cpu"), {{"first", [] {}}, {"second", [] {}}}, 1e12, false,
-            [] { return std::vector<std::string>(); }, {}};
+    return {"cpu",
+            lc::find_backend("cpu"),
+            {{"first", [] {}}, {"second", [] {}}},
+            1e12,
+            false,
+            [] { return std::vector<std::string>(); },
+            {}};
 }
 
 // y = 2 x for 100 numbers; `op` stands in for the op under test.
@@ -45,7 +49,8 @@ TEST(Harness, IsSilentWhenAllIsRight) {
 
 TEST(Harness, SeesAWrongValue) {
     expect_story(doubling([](float* y, float* x) { right(y, x), y[37] *= 1.00001f; }), "worst index 37");
-    expect_story(doubling([](float* y, float* x) { right(y, x), y[37] = std::nextafterf(y[37], 9); }, Compare::exact), "index 37");
+    expect_story(doubling([](float* y, float* x) { right(y, x), y[37] = std::nextafterf(y[37], 9); }, Compare::exact),
+                 "index 37");
 }
 
 TEST(Harness, SeesASmallValueThatIsWrongRelativeToItself) {
@@ -74,7 +79,8 @@ TEST(Harness, SeesAnElementThatWasNotWritten) {
 TEST(Harness, SeesWritesOutside) {
     expect_story(doubling([](float* y, float* x) { right(y, x), y[100] = 0; }), "y was overrun at index 100");
     expect_story(doubling([](float* y, float* x) { right(y, x), y[-1] = 0; }), "y was overrun at index -1");
-    expect_story(doubling([](float* y, float* x) { right(y, x), x[3] = 0; }), "x is an input and was changed at index 3");
+    expect_story(doubling([](float* y, float* x) { right(y, x), x[3] = 0; }),
+                 "x is an input and was changed at index 3");
 }
 
 TEST(Harness, SeesReadsOutside) {  // sentinels are NaN
@@ -83,7 +89,8 @@ TEST(Harness, SeesReadsOutside) {  // sentinels are NaN
 
 TEST(Harness, SeesResultsThatChangeBetweenVariants) {
     int call = 0;
-    expect_story(doubling([&](float* y, float* x) { right(y, x), y[8] += call++ ? 1e-8f * y[8] + 1e-7f : 0.0f; }), "differs in bits");
+    expect_story(doubling([&](float* y, float* x) { right(y, x), y[8] += call++ ? 1e-8f * y[8] + 1e-7f : 0.0f; }),
+                 "differs in bits");
 }
 
 TEST(Harness, SeesExceptionsAndFindings) {

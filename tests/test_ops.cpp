@@ -1,9 +1,8 @@
-// test_ops.cpp -- every case of every op on every engine of this binary, every refusal, every gradient.  A test is called
-// op.case@engine, so that a GoogleTest filter (make test T='gemm.*@ptx') picks any of them.
-#include <gtest/gtest.h>
-
+// test_ops.cpp -- every case of every op on every engine of this binary, every refusal, every gradient.  A test is
+// called op.case@engine, so that a GoogleTest filter (make test T='gemm.*@ptx') picks any of them.
 #include <cmath>
 #include <cstdio>
+#include <gtest/gtest.h>
 
 #include "tests/harness.h"
 
@@ -38,7 +37,8 @@ std::string run_refusal(const Refusal& r, const Engine& e) {
     } catch (const std::exception& error) {
         text = std::string("not an lc::Error: ") + error.what();
     }
-    return r.op + " on " + e.name + ", " + r.name + ": wanted a refusal that says '" + r.says + "', got: " + text + "\n";
+    return r.op + " on " + e.name + ", " + r.name + ": wanted a refusal that says '" + r.says + "', got: " + text +
+           "\n";
 }
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {

@@ -1,8 +1,7 @@
 // Philox against the published vectors, and the host's draws against what their distribution must look like.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <numeric>
 
 #include "kernels/random.h"
@@ -25,7 +24,8 @@ const Vector kPublished[] = {
 
 TEST(Philox, PublishedVectors) {
     for (const Vector& v : kPublished) {
-        const lc::Philox4 got = lc::philox({{v.counter[0], v.counter[1], v.counter[2], v.counter[3]}}, v.key[0], v.key[1]);
+        const lc::Philox4 got =
+            lc::philox({{v.counter[0], v.counter[1], v.counter[2], v.counter[3]}}, v.key[0], v.key[1]);
         for (int i = 0; i < 4; ++i) EXPECT_EQ(got.v[i], v.out[i]);
     }
 }

@@ -16,14 +16,17 @@ std::vector<std::string> all_values() {
     return v;
 }
 
-// One elementwise case in the four placements that matter: aligned, shifted off alignment, in place, and every value set.
-void add_placements(const std::string& op, int64_t n, int inputs, const std::function<void(const Backend&, const Device&, float*)>& run,
-                    const Reference& ref, const Reference& ref_in_place) {
+// One elementwise case in the four placements that matter: aligned, shifted off alignment, in place, and every value
+// set.
+void add_placements(const std::string& op, int64_t n, int inputs,
+                    const std::function<void(const Backend&, const Device&, float*)>& run, const Reference& ref,
+                    const Reference& ref_in_place) {
     const auto one = [&](const std::string& name, const std::string& values, int64_t offset, bool in_place) {
         Case c{.op = op, .name = name};
         c.make = [=](Random& r) {
             Operands o = {in_place ? in_out("x", r.fill(n, values)) : out("out", n)};
-            while (int(o.size()) < inputs + (in_place ? 0 : 1)) o.push_back(in("in" + std::to_string(o.size()), r.fill(n, values)));
+            while (int(o.size()) < inputs + (in_place ? 0 : 1))
+                o.push_back(in("in" + std::to_string(o.size()), r.fill(n, values)));
             return o;
         };
         c.run = [=](const Backend& b, const Device& d) {
@@ -40,14 +43,16 @@ void add_placements(const std::string& op, int64_t n, int inputs, const std::fun
     one(std::to_string(n), "normal", 0, false);
     if (n == 1021) {
         for (const std::string& v : all_values()) one(std::to_string(n) + "_" + v, v, 0, false);
-        for (int64_t offset : {1, 2, 3}) one(std::to_string(n) + "_offset" + std::to_string(offset), "normal", offset, false);
+        for (int64_t offset : {1, 2, 3})
+            one(std::to_string(n) + "_offset" + std::to_string(offset), "normal", offset, false);
         one(std::to_string(n) + "_in_place", "special", 0, true);
     }
 }
 
 // Loops that read inputs from v[1], v[2] and write v[0]; in place, v[0] is also the first input.
 template <class Loops>
-void add_placements(const std::string& op, int64_t n, int inputs, const std::function<void(const Backend&, const Device&, float*)>& run, Loops loops) {
+void add_placements(const std::string& op, int64_t n, int inputs,
+                    const std::function<void(const Backend&, const Device&, float*)>& run, Loops loops) {
     const auto in_place = [=](auto& v) {
         auto w = v;
         w.insert(w.begin(), v[0]);
@@ -61,20 +66,31 @@ void add_placements(const std::string& op, int64_t n, int inputs, const std::fun
 
 CASES(add) {
     for (int64_t n : kLengths) {
-        add_placements("add", n, 2, [=](const Backend& b, const Device& d, float* y) { b.add(y, d[1], d[2], n, d.stream); },
-                       [](auto& v) { oracle::add(v[0], v[1], v[2]); });
+        add_placements(
+            "add", n, 2, [=](const Backend& b, const Device& d, float* y) { b.add(y, d[1], d[2], n, d.stream); },
+            [](auto& v) { oracle::add(v[0], v[1], v[2]); });
     }
-    add_refusal({"add", "negative_length", "n", [](const Backend& b) { b.add(nullptr, nullptr, nullptr, -1, nullptr); }});
-    add_refusal({"add", "null_pointer", "null", [](const Backend& b) { b.add(nullptr, nullptr, nullptr, 4, nullptr); }});
-    add_gradient({"add", "both", {1, -2, 3, 0.5}, {0.3, -0.7},
-                  [](const std::vector<double>& x) { return std::vector<double>{x[0] + x[2], x[1] + x[3]}; },
-                  [](const std::vector<double>&, const std::vector<double>& dy) { return std::vector<double>{dy[0], dy[1], dy[0], dy[1]}; }});
+    add_refusal(
+        {"add", "negative_length", "n", [](const Backend& b) { b.add(nullptr, nullptr, nullptr, -1, nullptr); }});
+    add_refusal(
+        {"add", "null_pointer", "null", [](const Backend& b) { b.add(nullptr, nullptr, nullptr, 4, nullptr); }});
+    add_gradient({"add",
+                  "both",
+                  {1, -2, 3, 0.5},
+                  {0.3, -0.7},
+                  [](const std::vector<double>& x) {
+                      return std::vector<double>{x[0] + x[2], x[1] + x[3]};
+                  },
+                  [](const std::vector<double>&, const std::vector<double>& dy) {
+                      return std::vector<double>{dy[0], dy[1], dy[0], dy[1]};
+                  }});
 }
 
 CASES(scale) {
     for (int64_t n : kLengths) {
-        add_placements("scale", n, 1, [=](const Backend& b, const Device& d, float* y) { b.scale(y, d[1], -1.7f, n, d.stream); },
-                       [](auto& v) { oracle::scale(v[0], v[1], -1.7f); });
+        add_placements(
+            "scale", n, 1, [=](const Backend& b, const Device& d, float* y) { b.scale(y, d[1], -1.7f, n, d.stream); },
+            [](auto& v) { oracle::scale(v[0], v[1], -1.7f); });
     }
     add_refusal({"scale", "negative_length", "n", [](const Backend& b) { b.scale(nullptr, nullptr, 1, -1, nullptr); }});
     const auto loops = [](const std::vector<double>& x) {
@@ -82,20 +98,31 @@ CASES(scale) {
         oracle::scale(y, x, 0.75f);
         return y;
     };
-    add_gradient({"scale", "input", {1, -2, 3}, {0.3, -0.7, 1}, loops,
+    add_gradient({"scale",
+                  "input",
+                  {1, -2, 3},
+                  {0.3, -0.7, 1},
+                  loops,
                   [=](const std::vector<double>&, const std::vector<double>& dy) { return loops(dy); }});
 }
 
 CASES(relu) {
     for (int64_t n : kLengths) {
-        add_placements("relu", n, 1, [=](const Backend& b, const Device& d, float* y) { b.relu(y, d[1], n, d.stream); },
-                       [](auto& v) { oracle::relu(v[0], v[1]); });
-        add_placements("relu_bwd", n, 2, [=](const Backend& b, const Device& d, float* y) { b.relu_bwd(y, d[1], d[2], n, d.stream); },
-                       [](auto& v) { oracle::relu_bwd(v[0], v[1], v[2]); });
+        add_placements(
+            "relu", n, 1, [=](const Backend& b, const Device& d, float* y) { b.relu(y, d[1], n, d.stream); },
+            [](auto& v) { oracle::relu(v[0], v[1]); });
+        add_placements(
+            "relu_bwd", n, 2,
+            [=](const Backend& b, const Device& d, float* y) { b.relu_bwd(y, d[1], d[2], n, d.stream); },
+            [](auto& v) { oracle::relu_bwd(v[0], v[1], v[2]); });
     }
     add_refusal({"relu", "negative_length", "n", [](const Backend& b) { b.relu(nullptr, nullptr, -1, nullptr); }});
-    add_refusal({"relu_bwd", "negative_length", "n", [](const Backend& b) { b.relu_bwd(nullptr, nullptr, nullptr, -1, nullptr); }});
-    add_gradient({"relu", "input", {1, -2, 3, -0.5}, {0.3, -0.7, 1, 2},  // the kink at 0 is left out
+    add_refusal({"relu_bwd", "negative_length", "n",
+                 [](const Backend& b) { b.relu_bwd(nullptr, nullptr, nullptr, -1, nullptr); }});
+    add_gradient({"relu",
+                  "input",
+                  {1, -2, 3, -0.5},
+                  {0.3, -0.7, 1, 2},  // the kink at 0 is left out
                   [](const std::vector<double>& x) {
                       std::vector<double> y(x.size());
                       oracle::relu(y, x);
@@ -115,7 +142,9 @@ CASES(dropout) {
             if (p != 0.3f && n != 1021) continue;
             const lc::RandomKey key{0x123456789abcdefull, uint64_t(n) << 33};
             Case c{.op = "dropout", .name = std::to_string(n) + "_p" + std::to_string(int(p * 1000))};
-            c.make = [=](Random& r) { return Operands{out("out", n), in("x", r.fill(n, n == 1021 ? "special" : "normal"))}; };
+            c.make = [=](Random& r) {
+                return Operands{out("out", n), in("x", r.fill(n, n == 1021 ? "special" : "normal"))};
+            };
             c.run = [=](const Backend& b, const Device& d) { b.dropout(d[0], d[1], p, key, n, d.stream); };
             c.reference = reference([=](auto& v) { oracle::dropout(v[0], v[1], p, key.seed, key.stream); });
             c.compare = Compare::exact;
@@ -132,16 +161,23 @@ CASES(dropout) {
         oracle::dropout(y, x, 0.5f, 7, 9);
         return y;
     };
-    add_gradient({"dropout", "input", {1, -2, 3, 4, 5, 6}, {0.3, -0.7, 1, 2, 1, 1}, loops,
+    add_gradient({"dropout",
+                  "input",
+                  {1, -2, 3, 4, 5, 6},
+                  {0.3, -0.7, 1, 2, 1, 1},
+                  loops,
                   [=](const std::vector<double>&, const std::vector<double>& dy) { return loops(dy); }});
 }
 
 CASES(bias) {
-    const std::pair<int64_t, int64_t> shapes[] = {{0, 3}, {3, 0}, {1, 1}, {7, 1}, {1, 7}, {5, 2}, {129, 10}, {33, 31}, {31, 33}, {64, 64}, {3, 1000}, {257, 17}};
+    const std::pair<int64_t, int64_t> shapes[] = {{0, 3},    {3, 0},   {1, 1},   {7, 1},   {1, 7},    {5, 2},
+                                                  {129, 10}, {33, 31}, {31, 33}, {64, 64}, {3, 1000}, {257, 17}};
     for (auto [N, C] : shapes) {
         for (int64_t offset : {0, 1}) {
             Case c{.op = "bias", .name = std::to_string(N) + "x" + std::to_string(C) + (offset ? "_offset1" : "")};
-            c.make = [=, N = N, C = C](Random& r) { return Operands{out("out", N * C), in("x", r.fill(N * C, "special")), in("b", r.normal(C))}; };
+            c.make = [=, N = N, C = C](Random& r) {
+                return Operands{out("out", N * C), in("x", r.fill(N * C, "special")), in("b", r.normal(C))};
+            };
             c.run = [=, N = N, C = C](const Backend& b, const Device& d) { b.bias(d[0], d[1], d[2], N, C, d.stream); };
             c.reference = reference([=](auto& v) { oracle::bias(v[0], v[1], v[2]); });
             c.compare = Compare::exact;
@@ -150,9 +186,15 @@ CASES(bias) {
             add_case(c);
         }
     }
-    add_refusal({"bias", "negative_rows", "N", [](const Backend& b) { b.bias(nullptr, nullptr, nullptr, -1, 3, nullptr); }});
-    add_gradient({"bias", "input_and_bias", {1, 2, 3, 4, /* b */ 5, 6}, {0.3, -0.7, 1, 2},  // x (2, 2), then b (2)
-                  [](const std::vector<double>& x) { return std::vector<double>{x[0] + x[4], x[1] + x[5], x[2] + x[4], x[3] + x[5]}; },
+    add_refusal(
+        {"bias", "negative_rows", "N", [](const Backend& b) { b.bias(nullptr, nullptr, nullptr, -1, 3, nullptr); }});
+    add_gradient({"bias",
+                  "input_and_bias",
+                  {1, 2, 3, 4, /* b */ 5, 6},
+                  {0.3, -0.7, 1, 2},  // x (2, 2), then b (2)
+                  [](const std::vector<double>& x) {
+                      return std::vector<double>{x[0] + x[4], x[1] + x[5], x[2] + x[4], x[3] + x[5]};
+                  },
                   [](const std::vector<double>&, const std::vector<double>& dy) {
                       return std::vector<double>{dy[0], dy[1], dy[2], dy[3], dy[0] + dy[2], dy[1] + dy[3]};
                   }});

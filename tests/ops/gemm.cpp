@@ -13,7 +13,8 @@ using lc::GemmEngine;
 namespace {
 
 std::string name_of(const Gemm& g) {
-    return std::to_string(g.M) + "x" + std::to_string(g.N) + "x" + std::to_string(g.K) + "_" + (g.trans_a ? "t" : "n") + (g.trans_b ? "t" : "n");
+    return std::to_string(g.M) + "x" + std::to_string(g.N) + "x" + std::to_string(g.K) + "_" + (g.trans_a ? "t" : "n") +
+           (g.trans_b ? "t" : "n");
 }
 
 // Elements from the first to the last one of a batch of stored matrices.
@@ -25,8 +26,10 @@ int64_t span(int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t s
 Case gemm_case(const Gemm& g, const std::string& suffix = "", const std::string& values = "normal") {
     Case c{.op = "gemm", .name = name_of(g) + suffix};
     c.make = [=](Random& r) {
-        const int64_t a = g.trans_a ? span(g.K, g.M, g.lda, g.batch, g.stride_a) : span(g.M, g.K, g.lda, g.batch, g.stride_a);
-        const int64_t b = g.trans_b ? span(g.N, g.K, g.ldb, g.batch, g.stride_b) : span(g.K, g.N, g.ldb, g.batch, g.stride_b);
+        const int64_t a =
+            g.trans_a ? span(g.K, g.M, g.lda, g.batch, g.stride_a) : span(g.M, g.K, g.lda, g.batch, g.stride_a);
+        const int64_t b =
+            g.trans_b ? span(g.N, g.K, g.ldb, g.batch, g.stride_b) : span(g.K, g.N, g.ldb, g.batch, g.stride_b);
         const int64_t n = span(g.M, g.N, g.ldc, g.batch, g.stride_c);
         Operands o = {in_out("C", r.fill(n, values)), in("A", r.fill(a, values)), in("B", r.fill(b, values))};
         if (g.beta == 0 && g.ldc == 0 && g.stride_c <= g.M * g.N) o[0] = out("C", n);  // every element must be written
@@ -43,15 +46,19 @@ const std::pair<bool, bool> kTransposes[] = {{false, false}, {true, false}, {fal
 }  // namespace
 
 CASES(gemm) {
-    // (M, N, K): nothing, single, around the micro-kernel (6 x 16), the CUDA tiles (64, 128, k 8) and the cache blocks (k 256).
-    const int64_t shapes[][3] = {{0, 3, 4},     {3, 0, 4},      {3, 4, 0},      {1, 1, 1},      {1, 1, 7},       {1, 17, 5},      {13, 1, 9},
-                                 {5, 15, 7},    {6, 16, 8},     {7, 17, 9},     {63, 65, 15},   {64, 64, 16},    {65, 63, 17},    {127, 129, 8},
-                                 {128, 128, 32}, {129, 127, 33}, {131, 7, 257},  {7, 131, 256},  {37, 41, 255},   {2, 200, 31},    {200, 2, 31}};
+    // (M, N, K): nothing, single, around the micro-kernel (6 x 16), the CUDA tiles (64, 128, k 8) and the cache blocks
+    // (k 256).
+    const int64_t shapes[][3] = {
+        {0, 3, 4},      {3, 0, 4},      {3, 4, 0},     {1, 1, 1},     {1, 1, 7},     {1, 17, 5},   {13, 1, 9},
+        {5, 15, 7},     {6, 16, 8},     {7, 17, 9},    {63, 65, 15},  {64, 64, 16},  {65, 63, 17}, {127, 129, 8},
+        {128, 128, 32}, {129, 127, 33}, {131, 7, 257}, {7, 131, 256}, {37, 41, 255}, {2, 200, 31}, {200, 2, 31}};
     for (const auto& s : shapes) {
-        for (auto [ta, tb] : kTransposes) add_case(gemm_case({.M = s[0], .N = s[1], .K = s[2], .trans_a = ta, .trans_b = tb}));
+        for (auto [ta, tb] : kTransposes)
+            add_case(gemm_case({.M = s[0], .N = s[1], .K = s[2], .trans_a = ta, .trans_b = tb}));
     }
     for (const auto& s : {std::array<int64_t, 3>{300, 200, 700}, {193, 1031, 517}, {1031, 97, 1025}, {100, 64, 2048}}) {
-        for (auto [ta, tb] : kTransposes) add_case(gemm_case({.M = s[0], .N = s[1], .K = s[2], .trans_a = ta, .trans_b = tb}));
+        for (auto [ta, tb] : kTransposes)
+            add_case(gemm_case({.M = s[0], .N = s[1], .K = s[2], .trans_a = ta, .trans_b = tb}));
     }
     for (const std::string& values : kValueSets) {
         add_case(gemm_case({.M = 67, .N = 35, .K = 129, .trans_b = true}, "_" + values, values));
@@ -117,7 +124,8 @@ CASES(gemm_refusals) {
     add_refusal({"gemm", "negative_batch", "batch", call({.M = 2, .N = 2, .K = 2, .batch = -1})});
     add_refusal({"gemm", "c_overlaps_a", "overlap", call({.M = 2, .N = 2, .K = 2}, x, x + 3)});
     add_refusal({"gemm", "batches_overlap", "stride_c", call({.M = 2, .N = 2, .K = 2, .batch = 2, .stride_c = 3})});
-    add_refusal({"gemm", "null_pointer", "null", [](const Backend& b) { b.gemm(nullptr, x, x, {.M = 2, .N = 2, .K = 2}, nullptr); }});
+    add_refusal({"gemm", "null_pointer", "null",
+                 [](const Backend& b) { b.gemm(nullptr, x, x, {.M = 2, .N = 2, .K = 2}, nullptr); }});
 }
 
 CASES(gemm_speed) {
@@ -136,7 +144,9 @@ CASES(gemm_speed) {
 CASES(gemm_gradient) {
     Random r(5);
     const std::vector<double> ab = r.normal(6 + 12);  // A (2, 3), then B (3, 4)
-    const auto part = [](const std::vector<double>& v, int64_t from, int64_t to) { return std::vector<double>(v.begin() + from, v.begin() + to); };
+    const auto part = [](const std::vector<double>& v, int64_t from, int64_t to) {
+        return std::vector<double>(v.begin() + from, v.begin() + to);
+    };
     add_gradient({"gemm", "both", ab, r.normal(8),
                   [=](const std::vector<double>& x) {
                       std::vector<double> c(8);

@@ -9,20 +9,26 @@ using lc::Reduction;
 
 namespace {
 
-const std::pair<Reduction, std::string> kReductions[] = {{Reduction::sum, "sum"}, {Reduction::mean, "mean"}, {Reduction::max, "max"}};
+const std::pair<Reduction, std::string> kReductions[] = {
+    {Reduction::sum, "sum"}, {Reduction::mean, "mean"}, {Reduction::max, "max"}};
 
 // (N, C): empty, single, around a warp, a vector and a block, prime, tall, wide.
-const std::pair<int64_t, int64_t> kShapes[] = {{0, 5},    {1, 1},    {1, 7},     {7, 1},     {31, 33},   {32, 32},   {33, 31},    {129, 10},
-                                               {2, 1023}, {3, 1024}, {2, 1025},  {5, 4099},  {1025, 2},  {4099, 5},  {1, 20011},  {20011, 1},
-                                               {257, 64}, {64, 257}, {255, 127}, {513, 100}, {2048, 32}, {3001, 129}};
+const std::pair<int64_t, int64_t> kShapes[] = {{0, 5},     {1, 1},     {1, 7},     {7, 1},     {31, 33},  {32, 32},
+                                               {33, 31},   {129, 10},  {2, 1023},  {3, 1024},  {2, 1025}, {5, 4099},
+                                               {1025, 2},  {4099, 5},  {1, 20011}, {20011, 1}, {257, 64}, {64, 257},
+                                               {255, 127}, {513, 100}, {2048, 32}, {3001, 129}};
 
 std::string shape_name(int64_t N, int64_t C) { return std::to_string(N) + "x" + std::to_string(C); }
 
-void add_reduction(int64_t N, int64_t C, Reduction how, const std::string& how_name, const std::string& values, bool rows) {
+void add_reduction(int64_t N, int64_t C, Reduction how, const std::string& how_name, const std::string& values,
+                   bool rows) {
     Case c{.op = rows ? "row_reduce" : "col_reduce", .name = shape_name(N, C) + "_" + how_name + "_" + values};
     c.make = [=](Random& r) { return Operands{out("out", rows ? N : C), in("x", r.fill(N * C, values))}; };
-    c.run = [=](const Backend& b, const Device& d) { (rows ? b.row_reduce : b.col_reduce)(d[0], d[1], N, C, how, d.stream); };
-    c.reference = reference([=](auto& v) { rows ? oracle::row_reduce(v[0], v[1], N, C, how) : oracle::col_reduce(v[0], v[1], N, C, how); });
+    c.run = [=](const Backend& b, const Device& d) {
+        (rows ? b.row_reduce : b.col_reduce)(d[0], d[1], N, C, how, d.stream);
+    };
+    c.reference = reference(
+        [=](auto& v) { rows ? oracle::row_reduce(v[0], v[1], N, C, how) : oracle::col_reduce(v[0], v[1], N, C, how); });
     if (how == Reduction::max) c.compare = Compare::exact;
     c.flops = double(N * C);
     add_case(c);
@@ -31,8 +37,11 @@ void add_reduction(int64_t N, int64_t C, Reduction how, const std::string& how_n
 void add_argmax(int64_t N, int64_t C, const std::string& values, bool rows) {
     Case c{.op = rows ? "row_argmax" : "col_argmax", .name = shape_name(N, C) + "_" + values};
     c.make = [=](Random& r) { return Operands{out("out", rows ? N : C, Type::i32), in("x", r.fill(N * C, values))}; };
-    c.run = [=](const Backend& b, const Device& d) { (rows ? b.row_argmax : b.col_argmax)(d.ints(0), d[1], N, C, d.stream); };
-    c.reference = reference([=](auto& v) { rows ? oracle::row_argmax(v[0], v[1], N, C) : oracle::col_argmax(v[0], v[1], N, C); });
+    c.run = [=](const Backend& b, const Device& d) {
+        (rows ? b.row_argmax : b.col_argmax)(d.ints(0), d[1], N, C, d.stream);
+    };
+    c.reference =
+        reference([=](auto& v) { rows ? oracle::row_argmax(v[0], v[1], N, C) : oracle::col_argmax(v[0], v[1], N, C); });
     c.flops = double(N * C);
     add_case(c);
 }
@@ -40,7 +49,9 @@ void add_argmax(int64_t N, int64_t C, const std::string& values, bool rows) {
 void add_speed(int64_t N, int64_t C, bool rows) {
     Case c{.op = rows ? "row_reduce" : "col_reduce", .name = shape_name(N, C) + "_sum"};
     c.make = [=](Random& r) { return Operands{out("out", rows ? N : C), in("x", r.uniform(N * C, -1, 1))}; };
-    c.run = [=](const Backend& b, const Device& d) { (rows ? b.row_reduce : b.col_reduce)(d[0], d[1], N, C, Reduction::sum, d.stream); };
+    c.run = [=](const Backend& b, const Device& d) {
+        (rows ? b.row_reduce : b.col_reduce)(d[0], d[1], N, C, Reduction::sum, d.stream);
+    };
     c.flops = double(N * C);
     c.bytes = 4.0 * double(N * C);
     c.bench = c.bench_only = true;
@@ -86,8 +97,12 @@ CASES(reduce_nan) {
                 o[1].v[13 * 40 + 13] = NAN;
                 return o;
             };
-            c.run = [=, how = how](const Backend& b, const Device& d) { (rows ? b.row_reduce : b.col_reduce)(d[0], d[1], 40, 40, how, d.stream); };
-            c.reference = reference([=, how = how](auto& v) { rows ? oracle::row_reduce(v[0], v[1], 40, 40, how) : oracle::col_reduce(v[0], v[1], 40, 40, how); });
+            c.run = [=, how = how](const Backend& b, const Device& d) {
+                (rows ? b.row_reduce : b.col_reduce)(d[0], d[1], 40, 40, how, d.stream);
+            };
+            c.reference = reference([=, how = how](auto& v) {
+                rows ? oracle::row_reduce(v[0], v[1], 40, 40, how) : oracle::col_reduce(v[0], v[1], 40, 40, how);
+            });
             c.flops = 1600;
             add_case(c);
         }
@@ -96,11 +111,18 @@ CASES(reduce_nan) {
 
 CASES(reduce_refusals) {
     float* const none = nullptr;
-    add_refusal({"row_reduce", "negative_rows", "N", [=](const Backend& b) { b.row_reduce(none, none, -1, 2, Reduction::sum, nullptr); }});
-    add_refusal({"col_reduce", "negative_columns", "C", [=](const Backend& b) { b.col_reduce(none, none, 2, -1, Reduction::sum, nullptr); }});
-    add_refusal({"row_reduce", "max_of_nothing", "C", [=](const Backend& b) { b.row_reduce(none, none, 3, 0, Reduction::max, nullptr); }});
-    add_refusal({"col_reduce", "mean_of_nothing", "N", [=](const Backend& b) { b.col_reduce(none, none, 0, 3, Reduction::mean, nullptr); }});
-    add_refusal({"row_argmax", "of_nothing", "C", [=](const Backend& b) { b.row_argmax(nullptr, none, 3, 0, nullptr); }});
-    add_refusal({"col_argmax", "of_nothing", "N", [=](const Backend& b) { b.col_argmax(nullptr, none, 0, 3, nullptr); }});
-    add_refusal({"row_argmax", "too_wide", "C", [=](const Backend& b) { b.row_argmax(nullptr, none, 1, int64_t(1) << 31, nullptr); }});
+    add_refusal({"row_reduce", "negative_rows", "N",
+                 [=](const Backend& b) { b.row_reduce(none, none, -1, 2, Reduction::sum, nullptr); }});
+    add_refusal({"col_reduce", "negative_columns", "C",
+                 [=](const Backend& b) { b.col_reduce(none, none, 2, -1, Reduction::sum, nullptr); }});
+    add_refusal({"row_reduce", "max_of_nothing", "C",
+                 [=](const Backend& b) { b.row_reduce(none, none, 3, 0, Reduction::max, nullptr); }});
+    add_refusal({"col_reduce", "mean_of_nothing", "N",
+                 [=](const Backend& b) { b.col_reduce(none, none, 0, 3, Reduction::mean, nullptr); }});
+    add_refusal(
+        {"row_argmax", "of_nothing", "C", [=](const Backend& b) { b.row_argmax(nullptr, none, 3, 0, nullptr); }});
+    add_refusal(
+        {"col_argmax", "of_nothing", "N", [=](const Backend& b) { b.col_argmax(nullptr, none, 0, 3, nullptr); }});
+    add_refusal({"row_argmax", "too_wide", "C",
+                 [=](const Backend& b) { b.row_argmax(nullptr, none, 1, int64_t(1) << 31, nullptr); }});
 }

@@ -12,16 +12,21 @@ using lc::Backend;
 namespace {
 
 // Around a warp, a vector, a block and the register capacity of the kernels; a thousand classes; one class.
-const std::pair<int64_t, int64_t> kShapes[] = {{0, 3},   {1, 1},    {5, 1},    {7, 2},    {129, 10},  {33, 31},   {4, 32},    {31, 33},   {17, 100},
-                                               {9, 127}, {8, 128},  {7, 129},  {3, 1000}, {2, 1023},  {2, 1024},  {2, 1025},  {2, 4099},  {257, 3}};
+const std::pair<int64_t, int64_t> kShapes[] = {{0, 3},    {1, 1},    {5, 1},    {7, 2},    {129, 10}, {33, 31},
+                                               {4, 32},   {31, 33},  {17, 100}, {9, 127},  {8, 128},  {7, 129},
+                                               {3, 1000}, {2, 1023}, {2, 1024}, {2, 1025}, {2, 4099}, {257, 3}};
 
 std::string shape_name(int64_t N, int64_t C) { return std::to_string(N) + "x" + std::to_string(C); }
 
-void add_forward(int64_t N, int64_t C, const std::string& name, bool log, const std::function<std::vector<double>(Random&)>& x,
-                 bool in_place = false) {
+void add_forward(int64_t N, int64_t C, const std::string& name, bool log,
+                 const std::function<std::vector<double>(Random&)>& x, bool in_place = false) {
     Case c{.op = log ? "log_softmax" : "softmax", .name = shape_name(N, C) + "_" + name};
-    c.make = [=](Random& r) { return in_place ? Operands{in_out("x", x(r))} : Operands{out("y", N * C), in("x", x(r))}; };
-    c.run = [=](const Backend& b, const Device& d) { (log ? b.log_softmax : b.softmax)(d[0], d[in_place ? 0 : 1], N, C, d.stream); };
+    c.make = [=](Random& r) {
+        return in_place ? Operands{in_out("x", x(r))} : Operands{out("y", N * C), in("x", x(r))};
+    };
+    c.run = [=](const Backend& b, const Device& d) {
+        (log ? b.log_softmax : b.softmax)(d[0], d[in_place ? 0 : 1], N, C, d.stream);
+    };
     c.reference = reference([=](auto& v) { oracle::softmax(v[0], std::vector(v[in_place ? 0 : 1]), N, C, log); });
     c.flops = double(N * C) * 10;
     add_case(c);
@@ -37,7 +42,9 @@ void add_backward(int64_t N, int64_t C, const std::string& values, bool log) {
         for (double& p : y) p = double(float(p));
         return Operands{out("dx", N * C), in("dy", r.normal(N * C)), in("y", y)};
     };
-    c.run = [=](const Backend& b, const Device& d) { (log ? b.log_softmax_bwd : b.softmax_bwd)(d[0], d[1], d[2], N, C, d.stream); };
+    c.run = [=](const Backend& b, const Device& d) {
+        (log ? b.log_softmax_bwd : b.softmax_bwd)(d[0], d[1], d[2], N, C, d.stream);
+    };
     c.reference = reference([=](auto& v) {
         log ? oracle::log_softmax_bwd(v[0], v[1], v[2], N, C) : oracle::softmax_bwd(v[0], v[1], v[2], N, C);
     });
@@ -58,13 +65,13 @@ void add_speed(int64_t N, int64_t C) {
 // Rows of 6: usable ones with -inf among the scores, and every kind of row that has no softmax.
 std::vector<double> odd_rows() {
     constexpr double kInf = std::numeric_limits<double>::infinity();
-    return {1,   -kInf, 2,    -kInf, 0.5, -1,          //  two classes ruled out
-            -kInf, -kInf, -kInf, 3, -kInf, -kInf,      //  one class left: probability 1
+    return {1,     -kInf, 2,     -kInf, 0.5,   -1,     //  two classes ruled out
+            -kInf, -kInf, -kInf, 3,     -kInf, -kInf,  //  one class left: probability 1
             -kInf, -kInf, -kInf, -kInf, -kInf, -kInf,  //  nothing left
-            1,   2,     NAN,  4,     5,   6,           //
-            1,   kInf,  2,    3,     4,   5,           //
-            kInf, -kInf, 2,   3,     NAN, 5,           //
-            0,   0,     0,    0,     0,   0};          //  a healthy row after the broken ones
+            1,     2,     NAN,   4,     5,     6,      //
+            1,     kInf,  2,     3,     4,     5,      //
+            kInf,  -kInf, 2,     3,     NAN,   5,      //
+            0,     0,     0,     0,     0,     0};     //  a healthy row after the broken ones
 }
 
 }  // namespace
@@ -82,17 +89,22 @@ CASES(softmax) {
             }
         }
         add_forward(7, 6, "odd_rows", log, [](Random&) { return odd_rows(); });
-        add_forward(53, 10, "in_place", log, [](Random& r) { return r.normal(530); }, true);
-        add_forward(5, 1200, "in_place", log, [](Random& r) { return r.normal(6000); }, true);
+        add_forward(
+            53, 10, "in_place", log, [](Random& r) { return r.normal(530); }, true);
+        add_forward(
+            5, 1200, "in_place", log, [](Random& r) { return r.normal(6000); }, true);
     }
     add_speed(1000000, 10);
     add_speed(10000, 1000);
 
     float* const none = nullptr;
     add_refusal({"softmax", "no_classes", "C", [=](const Backend& b) { b.softmax(none, none, 3, 0, nullptr); }});
-    add_refusal({"log_softmax", "negative_rows", "N", [=](const Backend& b) { b.log_softmax(none, none, -3, 2, nullptr); }});
-    add_refusal({"softmax_bwd", "no_classes", "C", [=](const Backend& b) { b.softmax_bwd(none, none, none, 3, 0, nullptr); }});
-    add_refusal({"log_softmax_bwd", "negative_rows", "N", [=](const Backend& b) { b.log_softmax_bwd(none, none, none, -3, 2, nullptr); }});
+    add_refusal(
+        {"log_softmax", "negative_rows", "N", [=](const Backend& b) { b.log_softmax(none, none, -3, 2, nullptr); }});
+    add_refusal(
+        {"softmax_bwd", "no_classes", "C", [=](const Backend& b) { b.softmax_bwd(none, none, none, 3, 0, nullptr); }});
+    add_refusal({"log_softmax_bwd", "negative_rows", "N",
+                 [=](const Backend& b) { b.log_softmax_bwd(none, none, none, -3, 2, nullptr); }});
 }
 
 // Scores of +-1e4: every log-probability must be right relative to itself, also the ones near 0.

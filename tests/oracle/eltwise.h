@@ -39,7 +39,8 @@ inline uint32_t philox_word(uint64_t seed, uint64_t stream, uint64_t group, int 
     uint64_t key[2] = {seed & 0xffffffff, seed >> 32};
     for (int round = 0; round < 10; ++round) {
         const uint64_t p0 = c[0] * 0xD2511F53ull, p1 = c[2] * 0xCD9E8D57ull;
-        const uint64_t next[4] = {(p1 >> 32) ^ c[1] ^ key[0], p1 & 0xffffffff, (p0 >> 32) ^ c[3] ^ key[1], p0 & 0xffffffff};
+        const uint64_t next[4] = {(p1 >> 32) ^ c[1] ^ key[0], p1 & 0xffffffff, (p0 >> 32) ^ c[3] ^ key[1],
+                                  p0 & 0xffffffff};
         for (int i = 0; i < 4; ++i) c[i] = next[i];
         key[0] = (key[0] + 0x9E3779B9ull) & 0xffffffff;
         key[1] = (key[1] + 0xBB67AE85ull) & 0xffffffff;

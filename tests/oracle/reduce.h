@@ -20,8 +20,10 @@ T reduce_line(const T* x, int64_t count, int64_t step, lc::Reduction how) {
     T acc = how == lc::Reduction::max ? x[0] : T(0);
     for (int64_t i = 0; i < count; ++i) {
         const T v = x[i * step];
-        if (how != lc::Reduction::max) acc += v;
-        else if (beats(v, acc)) acc = v;
+        if (how != lc::Reduction::max)
+            acc += v;
+        else if (beats(v, acc))
+            acc = v;
     }
     return how == lc::Reduction::mean ? acc / T(count) : acc;
 }

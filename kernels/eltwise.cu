@@ -1,0 +1,186 @@
+// eltwise.cu -- CUDA backend of eltwise (contract and formulas: eltwise.h).
+//
+// Idea     one kernel, a small functor per op.  A thread owns four neighbouring elements: one 16-byte access per array,
+//          and the four words that one call of Philox gives dropout.
+// Launch   grid = ceil(n / 1024), block = 256, 1-D; thread t <-> elements 4t .. 4t + 3.  Threads past the end return at
+//          once (there are no barriers); the last group may be short and is then moved float by float.
+// Shared   none.
+// Traffic  each array once: add, relu_bwd 12 B per element; scale, relu, bias, dropout 8 B (b of bias stays in L1).  At
+//          most one flop per 4 bytes, and some 20 integer operations per element for dropout: bound by DRAM.
+//          Pointers off 16-byte alignment take four 4-byte accesses, which share their sectors through L1.
+// Numbers  one rounding per element, the same as the scalar formula.  The mask of dropout is drawn again, never stored.
+// Profile  `make sim-profile OP=gemm` (any op of this file in place of gemm)
+#include "kernels/eltwise.h"
+
+#include "kernels/device.cuh"
+
+namespace lc::LC_CUDA_NS {
+
+constexpr int kBlock = 256;
+constexpr int kEach = 4;  // elements per thread
+
+// ---- the ops: prepare() learns where the group starts, then one call per element, in order --------------------------
+
+struct AddOp {
+    static constexpr int kInputs = 2;
+    __device__ void prepare(int64_t) {}
+    __device__ float operator()(float x, float y, int) { return x + y; }
+};
+
+struct ScaleOp {
+    static constexpr int kInputs = 1;
+    float a;
+    __device__ void prepare(int64_t) {}
+    __device__ float operator()(float x, float, int) { return a * x; }
+};
+
+struct BiasOp {
+    static constexpr int kInputs = 1;
+    const float* b;  // (C)
+    int64_t C;
+    int64_t c = 0;                                    // column of the next element
+    __device__ void prepare(int64_t i) { c = i % C; }  // one division per four elements
+    __device__ float operator()(float x, float, int) {
+        const float sum = x + b[c];
+        c = c + 1 == C ? 0 : c + 1;
+        return sum;
+    }
+};
+
+struct ReluOp {
+    static constexpr int kInputs = 1;
+    __device__ void prepare(int64_t) {}
+    __device__ float operator()(float x, float, int) { return x <= 0.0f ? 0.0f : x; }  // NaN <= 0 is false: it stays
+};
+
+struct ReluBwdOp {
+    static constexpr int kInputs = 2;
+    __device__ void prepare(int64_t) {}
+    __device__ float operator()(float dy, float y, int) { return y > 0.0f ? dy : 0.0f; }
+};
+
+struct DropoutOp {
+    static constexpr int kInputs = 1;
+    DropoutRule rule;
+    RandomKey key;
+    Philox4 bits = {};
+    __device__ void prepare(int64_t i) { bits = random_bits4(key, uint64_t(i / kEach)); }
+    __device__ float operator()(float x, float, int e) {
+        return bits.v[e] >= rule.threshold ? x * rule.keep_scale : 0.0f;
+    }
+};
+
+// ---- the kernel -----------------------------------------------------------------------------------------------------
+
+// Four floats from p, of which `left` exist.
+__device__ __forceinline__ void load_group(float (&v)[kEach], const float* p, int64_t left, bool vector) {
+    if (vector) {
+        const float4 q = ld4(p);
+        v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
+    } else {
+#pragma unroll
+        for (int e = 0; e < kEach; ++e) v[e] = e < left ? p[e] : 0.0f;
+    }
+}
+
+__device__ __forceinline__ void store_group(float* p, const float (&v)[kEach], int64_t left, bool vector) {
+    if (vector) {
+        st4(p, make_float4(v[0], v[1], v[2], v[3]));
+    } else {
+#pragma unroll
+        for (int e = 0; e < kEach; ++e) {
+            if (e < left) p[e] = v[e];
+        }
+    }
+}
+
+// No __restrict__: out may be x or y.  Every element is read and written by one thread alone, so in place is safe.
+template <class Op>
+__global__ void __launch_bounds__(kBlock) eltwise_kernel(float* out,      // (n)
+                                                         const float* x,  // (n)
+                                                         const float* y,  // (n), not read by ops with one input
+                                                         int64_t n, bool aligned, Op op) {
+    const int64_t i = (int64_t(blockIdx.x) * kBlock + threadIdx.x) * kEach;
+    if (i >= n) return;
+    const bool vector = aligned && i + kEach <= n;
+    float a[kEach], b[kEach] = {};
+    load_group(a, x + i, n - i, vector);
+    if constexpr (Op::kInputs == 2) load_group(b, y + i, n - i, vector);
+    op.prepare(i);
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) a[e] = op(a[e], b[e], e);
+    store_group(out + i, a, n - i, vector);
+}
+
+// ---- launchers ------------------------------------------------------------------------------------------------------
+
+// True where there is something to do.
+static bool checked_length(const char* op, int64_t n) {
+    LC_CHECK(n >= 0, op << ": n is a number of elements, at least 0; found n = " << n);
+    return n > 0;
+}
+
+static dim3 grid_for(int64_t n) { return grid_of(ceil_div(n, kBlock * kEach)); }
+
+void add(float* out, const float* x, const float* y, int64_t n, Stream s) {
+    if (!checked_length("add", n)) return;
+    check_pointers("add", out, x, y);
+    check_in_place("add", out, x, n);
+    check_in_place("add", out, y, n);
+    const bool aligned = aligned16(out) && aligned16(x) && aligned16(y);
+    LC_LAUNCH(eltwise_kernel<AddOp>, grid_for(n), kBlock, 0, s, out, x, y, n, aligned, AddOp{});
+}
+
+void scale(float* out, const float* x, float a, int64_t n, Stream s) {
+    if (!checked_length("scale", n)) return;
+    check_pointers("scale", out, x);
+    check_in_place("scale", out, x, n);
+    const bool aligned = aligned16(out) && aligned16(x);
+    LC_LAUNCH(eltwise_kernel<ScaleOp>, grid_for(n), kBlock, 0, s, out, x, nullptr, n, aligned, ScaleOp{a});
+}
+
+void bias(float* out, const float* x, const float* b, int64_t N, int64_t C, Stream s) {
+    LC_CHECK(N >= 0 && C >= 0, "bias: N rows and C columns are at least 0; found N = " << N << ", C = " << C);
+    const int64_t n = N * C;
+    if (n == 0) return;
+    check_pointers("bias", out, x, b);
+    check_in_place("bias", out, x, n);
+    LC_CHECK(out + n <= b || b + C <= out, "bias: output overlaps b, which every row still needs; give it its own array");
+    const bool aligned = aligned16(out) && aligned16(x);
+    LC_LAUNCH(eltwise_kernel<BiasOp>, grid_for(n), kBlock, 0, s, out, x, nullptr, n, aligned, BiasOp{b, C});
+}
+
+void relu(float* out, const float* x, int64_t n, Stream s) {
+    if (!checked_length("relu", n)) return;
+    check_pointers("relu", out, x);
+    check_in_place("relu", out, x, n);
+    const bool aligned = aligned16(out) && aligned16(x);
+    LC_LAUNCH(eltwise_kernel<ReluOp>, grid_for(n), kBlock, 0, s, out, x, nullptr, n, aligned, ReluOp{});
+}
+
+void relu_bwd(float* dx, const float* dy, const float* y, int64_t n, Stream s) {
+    if (!checked_length("relu_bwd", n)) return;
+    check_pointers("relu_bwd", dx, dy, y);
+    check_in_place("relu_bwd", dx, dy, n);
+    check_in_place("relu_bwd", dx, y, n);
+    const bool aligned = aligned16(dx) && aligned16(dy) && aligned16(y);
+    LC_LAUNCH(eltwise_kernel<ReluBwdOp>, grid_for(n), kBlock, 0, s, dx, dy, y, n, aligned, ReluBwdOp{});
+}
+
+void dropout(float* out, const float* x, float p, RandomKey key, int64_t n, Stream s) {
+    LC_CHECK(p >= 0.0f && p < 1.0f, "dropout: p is the probability to drop, 0 <= p < 1; found p = " << p);
+    if (!checked_length("dropout", n)) return;
+    check_pointers("dropout", out, x);
+    check_in_place("dropout", out, x, n);
+    if (p == 0.0f) {  // x * 1 would rewrite the bits of a NaN
+        if (out == x) return;
+        const auto stream = static_cast<cudaStream_t>(s);
+        LC_CUDA_CHECK(cudaMemcpyAsync(out, x, size_t(n) * sizeof(float), cudaMemcpyDeviceToDevice, stream));
+        return;
+    }
+    const bool aligned = aligned16(out) && aligned16(x);
+    const DropoutOp op{dropout_rule(p), key};
+    LC_LAUNCH(eltwise_kernel<DropoutOp>, grid_for(n), kBlock, 0, s, out, x, nullptr, n, aligned, op);
+}
+
+}  // namespace lc::LC_CUDA_NS
