@@ -25,94 +25,83 @@ const Backend* backend() __attribute__((weak));
 
 namespace {
 
-constexpr const char* kHowToGetCuda =
-    "this binary was built without CUDA: install the CUDA Toolkit (`make doctor` says what is missing) and run "
-    "`make build` again";
-
-bool has_cuda() { return cuda::backend != nullptr; }
-
-bool is_cuda(const DeviceInfo& d) { return d.name.rfind("cuda", 0) == 0; }
-
 std::string names(const std::vector<DeviceInfo>& list) {
     std::string text;
     for (const DeviceInfo& d : list) text += (text.empty() ? "" : ", ") + d.name + (d.usable ? "" : " (not usable)");
     return text;
 }
 
-// The table of cuda::backend() under the name of one device.  Tables are handed out by reference and so never move.
-const Backend& take_cuda(const DeviceInfo& device) {
-    static std::map<std::string, Backend> tables;
-    cuda::use_device(parse_device(device.name).index);
-    Backend& b = tables.try_emplace(device.name, *cuda::backend()).first->second;
-    b.name = device.name;
-    return b;
-}
-
 const DeviceInfo* first_usable_gpu(const std::vector<DeviceInfo>& list) {
-    for (const DeviceInfo& d : list) {
-        if (is_cuda(d) && d.usable) return &d;
+    for (size_t i = 1; i < list.size(); ++i) {
+        if (list[i].usable) return &list[i];
     }
     return nullptr;
 }
 
 std::string why_no_gpu(const std::vector<DeviceInfo>& list) {
-    if (!has_cuda()) return "this binary was built without CUDA";
-    for (const DeviceInfo& d : list) {
-        if (is_cuda(d)) return d.why_not;
-    }
-    return "the CUDA runtime lists no device";
+    return list.size() > 1 ? list[1].why_not : "this binary was built without CUDA";
 }
 
 const DeviceInfo& find_gpu(const DeviceName& wanted, const std::vector<DeviceInfo>& list) {
-    const std::string name = to_string(wanted);
-    if (!has_cuda()) throw Error("--device " + name + ": " + kHowToGetCuda + ", or use --device cpu");
+    const std::string option = "--device " + to_string(wanted);
+    if (list.size() == 1) {
+        throw Error(option + ": " + why_no_gpu(list) +
+                    ": install the CUDA Toolkit (`make doctor` says what is missing) and " +
+                    "run `make build` again, or use --device cpu");
+    }
     const DeviceInfo* gpu = first_usable_gpu(list);
     if (gpu == nullptr)
-        throw Error("--device " + name + ": " + why_no_gpu(list) + "; see what nvidia-smi says, or use --device cpu");
+        throw Error(option + ": " + why_no_gpu(list) + "; see what nvidia-smi says, or use --device cpu");
     if (wanted.index < 0) return *gpu;
     for (const DeviceInfo& d : list) {
-        if (d.name != name) continue;
-        if (!d.usable)
-            throw Error("--device " + name + " cannot be used: " + d.why_not + "; this machine has " + names(list));
-        return d;
+        if (d.name == to_string(wanted) && d.usable) return d;
+        if (d.name == to_string(wanted)) throw Error(option + ": " + d.why_not + "; this machine has " + names(list));
     }
-    throw Error("--device " + name + ": there is no such device; this machine has " + names(list));
+    throw Error(option + ": there is no such device; this machine has " + names(list));
+}
+
+// The table of cuda::backend() under the name of one device.  Tables are handed out by reference and so never move.
+const Backend& take_cuda(const std::string& name) {
+    static std::map<std::string, Backend> tables;
+    cuda::use_device(parse_device(name).index);
+    Backend& b = tables.try_emplace(name, *cuda::backend()).first->second;
+    b.name = name;
+    return b;
 }
 
 }  // namespace
 
 std::vector<DeviceInfo> devices() {
-    std::vector<DeviceInfo> list = {{"cpu", cpu::description(), true, ""}};
-    if (has_cuda()) {
-        for (DeviceInfo& d : cuda::device_list()) list.push_back(std::move(d));
-    }
+    std::vector<DeviceInfo> list = {{"cpu", cpu::description()}};
+    if (cuda::backend == nullptr) return list;
+    for (DeviceInfo& d : cuda::device_list()) list.push_back(std::move(d));
+    if (list.size() == 1) list.push_back({"cuda", "no CUDA device", false, "the CUDA runtime lists no device"});
     return list;
 }
 
-const Backend& choose_backend(std::string_view device, std::string* why) {
-    const std::vector<DeviceInfo> list = devices();
+const DeviceInfo& pick_device(std::string_view device, const std::vector<DeviceInfo>& list, std::string* why) {
     DeviceName wanted;
     try {
         wanted = parse_device(device);
     } catch (const Error& e) {
         throw Error(std::string(e.what()) + "; this binary has " + names(list));
     }
-    const bool automatic = wanted.kind == DeviceName::Kind::automatic;
     const DeviceInfo* gpu = nullptr;
-    if (automatic) gpu = first_usable_gpu(list);
+    std::string reason = "as asked";
     if (wanted.kind == DeviceName::Kind::cuda) gpu = &find_gpu(wanted, list);
-
-    const DeviceInfo& taken = gpu != nullptr ? *gpu : list.front();
-    if (why != nullptr) {
-        *why = "device " + taken.name + " (" + taken.description + "): ";
-        if (!automatic)
-            *why += "as asked";
-        else if (gpu != nullptr)
-            *why += "auto takes the first GPU that answers";
-        else
-            *why += "auto takes the CPU because " + why_no_gpu(list);
+    if (wanted.kind == DeviceName::Kind::automatic) {
+        gpu = first_usable_gpu(list);
+        reason = gpu ? "auto takes the first GPU that answers" : "auto takes the CPU because " + why_no_gpu(list);
     }
-    return gpu != nullptr ? take_cuda(taken) : *cpu::backend();
+    const DeviceInfo& taken = gpu ? *gpu : list.front();
+    if (why != nullptr) *why = "device " + taken.name + " (" + taken.description + "): " + reason;
+    return taken;
+}
+
+const Backend& choose_backend(std::string_view device, std::string* why) {
+    const std::vector<DeviceInfo> list = devices();
+    const DeviceInfo& taken = pick_device(device, list, why);
+    return &taken == &list.front() ? *cpu::backend() : take_cuda(taken.name);
 }
 
 const Backend* find_backend(std::string_view name) {

@@ -87,6 +87,9 @@ struct DeviceInfo {
 };
 std::vector<DeviceInfo> devices();  // everything this binary could run on, usable or not; the CPU first
 
+// The choice by itself, among any such list; a list with the CPU alone is that of a binary built without CUDA.
+const DeviceInfo& pick_device(std::string_view device, const std::vector<DeviceInfo>& list, std::string* why = nullptr);
+
 // Picks by name, and says in one line (`why`) what was taken and why.  "auto" takes the first usable GPU, else the CPU;
 // a device asked for by name that cannot be had is refused.
 const Backend& choose_backend(std::string_view device, std::string* why = nullptr);

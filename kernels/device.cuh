@@ -1,4 +1,4 @@
-// device.cuh -- what the kernels share: reductions over a warp or a block, scratch memory, checks of launchers.
+// device.cuh -- what the .cu files share: reductions over a warp or a block, grids, scratch memory.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -80,17 +80,6 @@ inline dim3 grid_of(int64_t blocks) {
 
 // Do four floats at a time lie on 16-byte boundaries, as ld4 and st4 need it?
 inline bool aligned16(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
-
-template <class... T>
-void check_pointers(const char* op, const T*... pointers) {
-    LC_CHECK(((pointers != nullptr) && ...), op << ": an array with elements is a null pointer; allocate it first");
-}
-
-// In place is fine (the same array), anything else that overlaps is not.
-inline void check_in_place(const char* op, const float* out, const float* x, int64_t n) {
-    LC_CHECK(out == x || out + n <= x || x + n <= out,
-             op << ": output and input overlap in part; use the same array or two separate ones");
-}
 
 // Scratch memory between the launches of one op: taken and given back in the order of the stream, so that no host
 // thread waits.

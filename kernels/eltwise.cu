@@ -10,9 +10,9 @@
 //          Pointers off 16-byte alignment take four 4-byte accesses, which share their sectors through L1.
 // Numbers  one rounding per element, the same as the scalar formula.  The mask of dropout is drawn again, never stored.
 // Profile  `make sim-profile OP=gemm` (any op of this file in place of gemm)
-#include "kernels/eltwise.h"
-
+#include "kernels/arguments.h"
 #include "kernels/device.cuh"
+#include "kernels/eltwise.h"
 
 namespace lc::LC_CUDA_NS {
 
@@ -38,7 +38,7 @@ struct BiasOp {
     static constexpr int kInputs = 1;
     const float* b;  // (C)
     int64_t C;
-    int64_t c = 0;                                    // column of the next element
+    int64_t c = 0;                                     // column of the next element
     __device__ void prepare(int64_t i) { c = i % C; }  // one division per four elements
     __device__ float operator()(float x, float, int) {
         const float sum = x + b[c];
@@ -114,65 +114,59 @@ __global__ void __launch_bounds__(kBlock) eltwise_kernel(float* out,      // (n)
 
 // ---- launchers ------------------------------------------------------------------------------------------------------
 
-// True where there is something to do.
-static bool checked_length(const char* op, int64_t n) {
-    LC_CHECK(n >= 0, op << ": n is a number of elements, at least 0; found n = " << n);
-    return n > 0;
-}
-
 static dim3 grid_for(int64_t n) { return grid_of(ceil_div(n, kBlock * kEach)); }
 
 void add(float* out, const float* x, const float* y, int64_t n, Stream s) {
-    if (!checked_length("add", n)) return;
-    check_pointers("add", out, x, y);
-    check_in_place("add", out, x, n);
-    check_in_place("add", out, y, n);
+    check_length("add", n);
+    check_same_or_disjoint("add", {"out", out, n}, {"x", x, n});
+    check_same_or_disjoint("add", {"out", out, n}, {"y", y, n});
+    if (n == 0) return;
     const bool aligned = aligned16(out) && aligned16(x) && aligned16(y);
     LC_LAUNCH(eltwise_kernel<AddOp>, grid_for(n), kBlock, 0, s, out, x, y, n, aligned, AddOp{});
 }
 
 void scale(float* out, const float* x, float a, int64_t n, Stream s) {
-    if (!checked_length("scale", n)) return;
-    check_pointers("scale", out, x);
-    check_in_place("scale", out, x, n);
+    check_length("scale", n);
+    check_same_or_disjoint("scale", {"out", out, n}, {"x", x, n});
+    if (n == 0) return;
     const bool aligned = aligned16(out) && aligned16(x);
     LC_LAUNCH(eltwise_kernel<ScaleOp>, grid_for(n), kBlock, 0, s, out, x, nullptr, n, aligned, ScaleOp{a});
 }
 
 void bias(float* out, const float* x, const float* b, int64_t N, int64_t C, Stream s) {
-    LC_CHECK(N >= 0 && C >= 0, "bias: N rows and C columns are at least 0; found N = " << N << ", C = " << C);
+    check_shape("bias", N, C);
     const int64_t n = N * C;
+    check_same_or_disjoint("bias", {"out", out, n}, {"x", x, n});
+    check_same_or_disjoint("bias", {"out", out, n}, {"b", b, C});
     if (n == 0) return;
-    check_pointers("bias", out, x, b);
-    check_in_place("bias", out, x, n);
-    LC_CHECK(out + n <= b || b + C <= out, "bias: output overlaps b, which every row still needs; give it its own array");
     const bool aligned = aligned16(out) && aligned16(x);
     LC_LAUNCH(eltwise_kernel<BiasOp>, grid_for(n), kBlock, 0, s, out, x, nullptr, n, aligned, BiasOp{b, C});
 }
 
 void relu(float* out, const float* x, int64_t n, Stream s) {
-    if (!checked_length("relu", n)) return;
-    check_pointers("relu", out, x);
-    check_in_place("relu", out, x, n);
+    check_length("relu", n);
+    check_same_or_disjoint("relu", {"out", out, n}, {"x", x, n});
+    if (n == 0) return;
     const bool aligned = aligned16(out) && aligned16(x);
     LC_LAUNCH(eltwise_kernel<ReluOp>, grid_for(n), kBlock, 0, s, out, x, nullptr, n, aligned, ReluOp{});
 }
 
 void relu_bwd(float* dx, const float* dy, const float* y, int64_t n, Stream s) {
-    if (!checked_length("relu_bwd", n)) return;
-    check_pointers("relu_bwd", dx, dy, y);
-    check_in_place("relu_bwd", dx, dy, n);
-    check_in_place("relu_bwd", dx, y, n);
+    check_length("relu_bwd", n);
+    check_same_or_disjoint("relu_bwd", {"dx", dx, n}, {"dy", dy, n});
+    check_same_or_disjoint("relu_bwd", {"dx", dx, n}, {"y", y, n});
+    if (n == 0) return;
     const bool aligned = aligned16(dx) && aligned16(dy) && aligned16(y);
     LC_LAUNCH(eltwise_kernel<ReluBwdOp>, grid_for(n), kBlock, 0, s, dx, dy, y, n, aligned, ReluBwdOp{});
 }
 
 void dropout(float* out, const float* x, float p, RandomKey key, int64_t n, Stream s) {
-    LC_CHECK(p >= 0.0f && p < 1.0f, "dropout: p is the probability to drop, 0 <= p < 1; found p = " << p);
-    if (!checked_length("dropout", n)) return;
-    check_pointers("dropout", out, x);
-    check_in_place("dropout", out, x, n);
-    if (p == 0.0f) {  // x * 1 would rewrite the bits of a NaN
+    LC_CHECK(p >= 0.0f && p < 1.0f,
+             "dropout: p is the probability of dropping an element, 0 <= p < 1; found p = " << p);
+    check_length("dropout", n);
+    check_same_or_disjoint("dropout", {"out", out, n}, {"x", x, n});
+    if (n == 0) return;
+    if (p == 0.0f) {  // a copy, because 1.0f * x rewrites the bits of a NaN
         if (out == x) return;
         const auto stream = static_cast<cudaStream_t>(s);
         LC_CUDA_CHECK(cudaMemcpyAsync(out, x, size_t(n) * sizeof(float), cudaMemcpyDeviceToDevice, stream));

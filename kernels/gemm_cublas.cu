@@ -6,8 +6,7 @@
 //            with B as first operand, A as second, M and N exchanged, and both transpose flags unchanged: what is
 //            stored as (K, N) already is op(B)^T to a reader of columns.  Nothing is copied or transposed.
 // Precision  CUBLAS_DEFAULT_MATH computes a float32 product in float32; TF32 only where the caller allows it.  Atomics
-// stay
-//            forbidden, because sums by atomics change from run to run.
+//            stay forbidden, because sums by atomics change from run to run.
 #include <cublas_v2.h>
 #include <map>
 #include <mutex>

@@ -1,16 +1,15 @@
 // gemm_cutlass.cu -- gemm by NVIDIA's templates (contract: gemm.h, what is particular to this engine: gemm_nvidia.h).
 //
 // Idea     CUTLASS builds a kernel from a list of types: element, layout, tile of a block, tile of a warp, arithmetic,
-// number of
-//          pipeline stages.  Row-major with a transpose flag is a layout each: trans_a = false is RowMajor, true is
-//          ColumnMajor.  Four pairs of layouts times two kinds of arithmetic make the eight kernels of this file.
-// Simt     float32 on the ordinary cores: tile 128 x 128 x 8, eight warps of 32 x 64, five stages (40 KiB of shared
-// memory). Tf32     tensor cores: tile 128 x 128 x 16, four warps of 64 x 64, four stages (64 KiB). Access   one
-// element at a time (alignment 1), so that every leading dimension and every start address is allowed.
-//          Kernels for alignments 2 and 4 would be faster on shapes that permit them, at three times the compile time.
-// Edges    beta = 0: the epilogue does not read C.  Batches go in slices of 65535, the height of a grid: the kernel can
-// walk over
-//          more, but one block per matrix is what it is tested for.
+//          number of pipeline stages.  Row-major with a transpose flag is a layout each: trans_a = false is RowMajor,
+//          true is ColumnMajor.  Four pairs of layouts times two kinds of arithmetic make the eight kernels here.
+// Simt     float32 on the ordinary cores: tile 128 x 128 x 8, eight warps of 32 x 64, five stages in shared memory.
+// Tf32     tensor cores of sm_80: tile 128 x 128 x 16, four warps of 64 x 64, four stages.
+// Access   one element at a time (alignment 1), so that every leading dimension and every start address is allowed.
+//          Alignments of 2 and 4 would be faster where the shape permits them, and cost eight more kernels each.
+// Edges    beta = 0: the epilogue does not read C.  Batches go in slices of 65535, the depth of a grid, so that a block
+//          never works on two matrices: CUTLASS could, but puts no barrier between its reads of the first and its
+//          writes to shared memory for the second.
 #include <algorithm>
 #include <climits>
 #include <cutlass/gemm/device/gemm_batched.h>
@@ -35,6 +34,7 @@ struct Simt {
     using WarpTile = GemmShape<32, 64, 8>;
     using Instruction = GemmShape<1, 1, 1>;
     static constexpr int kStages = 5;
+    static constexpr int kNeedsArch = 0;
 };
 struct Tf32 {
     using Class = cutlass::arch::OpClassTensorOp;
@@ -42,7 +42,18 @@ struct Tf32 {
     using WarpTile = GemmShape<64, 64, 16>;
     using Instruction = GemmShape<16, 8, 8>;
     static constexpr int kStages = 4;
+    static constexpr int kNeedsArch = 80;
 };
+
+// A kernel that the GPU runs from code for an older architecture exists, but without its tensor-core instructions.
+template <class Kernel>
+void check_arch(int needed) {
+    cudaFuncAttributes f{};
+    LC_CUDA_CHECK(cudaFuncGetAttributes(&f, cutlass::Kernel<Kernel>));
+    LC_CHECK(f.ptxVersion >= needed, "tf32 of gemm engine cutlass needs code for sm_"
+                                         << needed << " or newer; this GPU runs code for sm_" << f.ptxVersion
+                                         << "; run without tf32, or on such a GPU with ARCHS=" << needed);
+}
 
 template <class Math, class LayoutA, class LayoutB>
 void multiply(float* C, const float* A, const float* B, const Gemm& g, Stream s) {
@@ -54,6 +65,7 @@ void multiply(float* C, const float* A, const float* B, const Gemm& g, Stream s)
                                            typename Math::Instruction, Epilogue, Swizzle, Math::kStages,
                                            /*AlignmentA=*/1, /*AlignmentB=*/1, cutlass::arch::OpMultiplyAdd>;
     using Kernel = typename Operation::GemmKernel;
+    if (Math::kNeedsArch > 0) check_arch<Kernel>(Math::kNeedsArch);
     const cutlass::gemm::GemmCoord size(int(g.M), int(g.N), int(g.K));
     const cutlass::gemm::GemmCoord tile(Math::BlockTile::kM, Math::BlockTile::kN, Math::BlockTile::kK);
 
@@ -81,14 +93,6 @@ void choose_layouts(float* C, const float* A, const float* B, const Gemm& g, Str
     return multiply<Math, ColumnMajor, ColumnMajor>(C, A, B, g, s);
 }
 
-int compute_capability() {  // 80 for sm_80
-    int device = 0, major = 0, minor = 0;
-    LC_CUDA_CHECK(cudaGetDevice(&device));
-    LC_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    LC_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-    return 10 * major + minor;
-}
-
 }  // namespace
 
 void gemm_cutlass(float* C, const float* A, const float* B, const Gemm& shape, Stream s) {
@@ -105,12 +109,7 @@ void gemm_cutlass(float* C, const float* A, const float* B, const Gemm& shape, S
     LC_CHECK(g.N <= kMaxGridYZ * kTileN, "gemm engine cutlass takes at most " << kMaxGridYZ * kTileN
                                                                               << " columns; found " << g.N
                                                                               << "; use engine own or cublas");
-    if (!g.tf32) return choose_layouts<Simt>(C, A, B, g, s);
-
-    const int capability = compute_capability();
-    LC_CHECK(capability >= 80,
-             "TF32 needs tensor cores of sm_80 or newer; this GPU is sm_" << capability << "; run without tf32");
-    choose_layouts<Tf32>(C, A, B, g, s);
+    g.tf32 ? choose_layouts<Tf32>(C, A, B, g, s) : choose_layouts<Simt>(C, A, B, g, s);
 }
 
 }  // namespace lc::cuda

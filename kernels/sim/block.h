@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/sim/control.h"
@@ -133,7 +134,7 @@ class Block {
     // warp.cpp
     bool resolve_warp_ops(CudaThread* lanes, int count);
     bool lanes_agree(const CudaThread* lanes, int leader, unsigned needed) const;
-    void perform(CudaThread* lanes, int leader, unsigned needed);
+    void perform(CudaThread* lanes, unsigned needed);
     void shuffle(CudaThread* lanes, int lane, unsigned needed);
     void fail(Kind kind, const CudaThread& t, const std::string& text);
 
@@ -142,6 +143,7 @@ class Block {
     Context scheduler_;
     CudaThread* current_ = nullptr;
     StackPool stacks_;
+    Order order_ = Order::forward;
     uint64_t random_ = 0;
     bool failed_ = false;
 };

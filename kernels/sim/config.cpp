@@ -6,6 +6,13 @@
 #include "kernels/sim/block.h"
 
 namespace cusim {
+
+#if defined(__x86_64__)
+extern const bool have_fma = __builtin_cpu_supports("fma");  // intrinsics.h
+#else
+extern const bool have_fma = false;
+#endif
+
 namespace {
 
 Order order_from_environment() {

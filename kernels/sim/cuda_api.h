@@ -61,6 +61,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t s);  // runs what is queued on it
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
 cudaError_t cudaDeviceSynchronize();
 
+// Memory in the order of a stream: a buffer is freed when the stream gets there.
+cudaError_t cudaMallocAsync(void** p, size_t bytes, cudaStream_t s);
+cudaError_t cudaFreeAsync(void* p, cudaStream_t s);
+
 using cudaMemcpyKind = cusim::CopyKind;
 constexpr cudaMemcpyKind cudaMemcpyHostToHost = cusim::CopyKind::host_to_host;
 constexpr cudaMemcpyKind cudaMemcpyHostToDevice = cusim::CopyKind::host_to_device;

@@ -11,6 +11,7 @@
 #include "kernels/sim/cuda_api.h"
 #include "kernels/sim/engine.h"
 #include "kernels/sim/intrinsics.h"
+#include "kernels/sim/launch_request.h"
 
 // ---- keywords -------------------------------------------------------------------------------------------------------
 
@@ -103,18 +104,6 @@ CUSIM_INLINE void st4(float* p, float4 v) { cusim::store16(p, v); }
     ::cusim::launch(__func__, #kernel, kernel, grid, block, smem, stream, __VA_ARGS__)
 
 namespace cusim {
-
-// A launch in a queue.  Parameters are packed as nvcc packs them, for both engines.
-struct LaunchRequest {
-    const char* op;          // the function that launched
-    const char* expression;  // the kernel as it was written there
-    const void* kernel;      // its address: identity, and symbol for reports
-    void (*call)(const void* kernel, const char* params);
-    std::vector<char> params;
-    dim3 grid, block;
-    size_t dynamic_smem;
-};
-void enqueue_launch(LaunchRequest request, void* stream);
 
 constexpr size_t align_up(size_t n, size_t alignment) { return (n + alignment - 1) / alignment * alignment; }
 

@@ -28,10 +28,10 @@ namespace cusim {
 struct Indices {
     uint3 thread;  // threadIdx
     uint3 block;   // blockIdx
-    dim3 block_dim;
-    dim3 grid_dim;
+    uint3 block_dim;
+    uint3 grid_dim;
 };
-// Constant as long as a CUDA thread lives, so declared const: the compiler keeps it in registers across barriers and
+// No constructors in there, or g++ would not take it for constant.  Constant as long as a CUDA thread lives, so declared const: the compiler keeps it in registers across barriers and
 // the checks do not look at it.  The scheduler, which does write it, knows it under another C++ name.
 extern __thread const Indices indices __asm__("cusim_indices") __attribute__((tls_model("initial-exec")));
 

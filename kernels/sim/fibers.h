@@ -74,7 +74,13 @@ struct Context {
 void prepare_context(Context& c, const Stack& stack, size_t skip, void (*entry)());
 
 // Leaves `from` (the context that runs now) for `to`; returns when someone switches back.
+#if CUSIM_ASM_SWITCH && !CUSIM_ASAN && !CUSIM_TSAN
+extern "C" void cusim_switch(void** save, void* to);
+inline void switch_context(Context& from, Context& to, bool = false) { cusim_switch(&from.sp, to.sp); }
+inline void entered_context(Context&) {}
+#else
 void switch_context(Context& from, Context& to, bool from_ends = false);
 void entered_context(Context& self);  // the first thing entry() does
+#endif
 
 }  // namespace cusim

@@ -36,6 +36,18 @@ CUSIM_INLINE auto max_of(A a, B b) {
         return T(a) < T(b) ? T(b) : T(a);
 }
 
+// The C library's fmaf is a call into a table of versions; kernels live on it, so the instruction is worth a branch.
+extern const bool have_fma;  // config.cpp
+CUSIM_INLINE float fused_multiply_add(float a, float b, float c) {
+#if defined(__x86_64__)
+    if (have_fma) [[likely]] {
+        __asm__("vfmadd231ss %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+        return c;
+    }
+#endif
+    return __builtin_fmaf(a, b, c);
+}
+
 }  // namespace cusim
 
 template <class A, class B>
@@ -62,7 +74,8 @@ requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) CUSIM_INLINE auto ma
 #define rsqrt(x)           (1.0 / ::sqrt(x))
 #define __fsqrt_rn(x)      ::sqrtf(x)
 #define __frcp_rn(x)       (1.0f / (x))
-#define __fmaf_rn(a, b, c) ::fmaf(a, b, c)
+#define fmaf(a, b, c)     ::cusim::fused_multiply_add(a, b, c)
+#define __fmaf_rn(a, b, c) ::cusim::fused_multiply_add(a, b, c)
 #define __fadd_rn(a, b)    ((a) + (b))
 #define __fmul_rn(a, b)    ((a) * (b))
 #define __fdiv_rn(a, b)    ((a) / (b))

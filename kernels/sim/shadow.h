@@ -21,10 +21,13 @@ namespace cusim {
 struct Access {
     uint32_t phase = 0;  // 0: never
     uint32_t pc = 0;     // low half of the address of the instruction; symbols.cpp finds the other half
-    uint32_t rank : 10 = 0;
-    uint32_t epoch : 18 = 0;  // of its warp
-    uint32_t bytes : 4 = 0;   // which bytes of the word
-    unsigned warp() const { return rank / 32; }
+    uint32_t who = 0;    // rank of the thread (10 bits), epoch of its warp (18 bits), bytes of the word (4 bits)
+
+    static uint32_t pack(uint32_t rank, uint32_t epoch) { return rank | (epoch & 0x3ffff) << 10; }
+    uint32_t rank() const { return who & 1023; }
+    uint32_t warp() const { return who >> 5 & 31; }
+    uint32_t epoch() const { return who >> 10 & 0x3ffff; }
+    uint32_t bytes() const { return who >> 28; }
 };
 
 struct AccessSet {
@@ -32,7 +35,7 @@ struct AccessSet {
 
     void add(const Access& a, uint32_t block_first_phase) {
         if (last.phase == a.phase) {
-            if (last.rank != a.rank) (last.warp() == a.warp() ? warp_mate : other_warp) = last;
+            if (last.rank() != a.rank()) (last.warp() == a.warp() ? warp_mate : other_warp) = last;
         } else if (last.phase < block_first_phase) {
             other_block = last;
         }  // else: a barrier of this block lies between, and what was before it is no danger any more
@@ -58,11 +61,12 @@ constexpr uint8_t kExists = 0x0f, kWritten = 0xf0;
 // Sets or clears bits of the flags of [offset, offset + bytes), byte by byte at the ragged ends.
 inline void mark(uint8_t* flags, size_t offset, size_t bytes, uint8_t bits, bool on) {
     const auto change = [&](uint8_t& f, uint8_t b) { f = on ? f | b : f & uint8_t(~b); };
+    const auto bit = [&](size_t at) { return uint8_t(bits & (0x11u << at % 4)); };
     size_t i = offset;
     const size_t end = offset + bytes;
-    for (; i < end && i % 4 != 0; ++i) change(flags[i / 4], bits & uint8_t(0x11u << i % 4));
-    for (; i + 4 <= end; i += 4) change(flags[i / 4], bits);
-    for (; i < end; ++i) change(flags[i / 4], bits & uint8_t(0x11u << i % 4));
+    for (; i < end && i % 4 != 0; ++i) change(flags[i / 4], bit(i));
+    for (size_t word = i / 4; word < end / 4; ++word) change(flags[word], bits);
+    for (i = i < end / 4 * 4 ? end / 4 * 4 : i; i < end; ++i) change(flags[i / 4], bit(i));
 }
 
 Cell* map_cells(size_t memory_bytes);  // zeroed, reserved lazily; for memory of that size

@@ -1,0 +1,239 @@
+// eltwise.cpp -- CPU backend of eltwise (contract and formulas: eltwise.h).
+//
+// Idea     load a vector of each input, apply the formula, store.  The SIMD code handles one chunk; the loop over chunks,
+//          with its threads, is at the end.  bias repeats b until the pattern is long enough to be added like any array.
+//          dropout computes one Philox group per 64-bit lane, where a 32 x 32 -> 64 bit product is one instruction.
+// Traffic  4 bytes per element and array, each touched once: bound by memory for all but dropout, whose ten Philox rounds
+//          cost about as much as reading and writing the element.
+// Numbers  one rounding per element: every target and every chunking gives the bits of the scalar formula.
+// Profile  build/bench/eltwise
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/eltwise.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/eltwise.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lc::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// out_i = op(in_i, ...), whole vectors first, then single lanes.  Output and input may be the same array.
+template <class Op, class... In>
+HWY_INLINE void map(float* out, int64_t n, const Op& op, const In*... in) {
+    const hn::ScalableTag<float> d;
+    const hn::CappedTag<float, 1> one;
+    const int64_t lanes = int64_t(hn::Lanes(d));
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) hn::StoreU(op(d, hn::LoadU(d, in + i)...), d, out + i);
+    for (; i < n; ++i) hn::StoreU(op(one, hn::LoadU(one, in + i)...), one, out + i);
+}
+
+struct Add {
+    template <class D, class V>
+    HWY_INLINE V operator()(D, V x, V y) const {
+        return hn::Add(x, y);
+    }
+};
+struct Scale {
+    float a;
+    template <class D, class V>
+    HWY_INLINE V operator()(D d, V x) const {
+        return hn::Mul(hn::Set(d, a), x);
+    }
+};
+struct Relu {  // "0 where x <= 0" rather than max(x, 0): a NaN compares false and stays, -0 becomes +0
+    template <class D, class V>
+    HWY_INLINE V operator()(D d, V x) const {
+        return hn::IfThenZeroElse(hn::Le(x, hn::Zero(d)), x);
+    }
+};
+struct ReluBwd {
+    template <class D, class V>
+    HWY_INLINE V operator()(D d, V dy, V y) const {
+        return hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dy);
+    }
+};
+
+void add_chunk(float* out, const float* x, const float* y, int64_t n) { map(out, n, Add(), x, y); }
+void scale_chunk(float* out, const float* x, float a, int64_t n) { map(out, n, Scale{a}, x); }
+void relu_chunk(float* out, const float* x, int64_t n) { map(out, n, Relu(), x); }
+void relu_bwd_chunk(float* dx, const float* dy, const float* y, int64_t n) { map(dx, n, ReluBwd(), dy, y); }
+
+// The chunk starts at the beginning of the pattern.
+void bias_chunk(float* out, const float* x, const float* pattern, int64_t period, int64_t n) {
+    for (int64_t i = 0; i < n; i += period) map(out + i, HWY_MIN(period, n - i), Add(), x + i, pattern);
+}
+
+void dropout_scalar(float* out, const float* x, DropoutRule rule, RandomKey key, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += 4) {  // begin is a multiple of 4
+        const Philox4 words = random_bits4(key, uint64_t(i) / 4);
+        for (int64_t j = 0; j < HWY_MIN(int64_t(4), end - i); ++j) {
+            out[i + j] = words.v[j] >= rule.threshold ? x[i + j] * rule.keep_scale : 0.0f;
+        }
+    }
+}
+
+#if HWY_TARGET == HWY_SCALAR
+
+void dropout_chunk(float* out, const float* x, DropoutRule rule, RandomKey key, int64_t begin, int64_t end) {
+    dropout_scalar(out, x, rule, key, begin, end);
+}
+
+#else
+
+// Philox of philox.h, one group per 64-bit lane.  Each word lives in the low half of its lane; the high half holds
+// garbage that no multiplication reads, so nothing is ever masked.
+template <class V>
+struct Philox4Lanes {
+    V v[4];
+};
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE Philox4Lanes<V> random_bits4_lanes(D d, RandomKey key, V group) {
+    const hn::Repartition<uint32_t, D> d32;
+    const auto multiply = [&](V a, uint32_t b) HWY_ATTR { return hn::MulEven(hn::BitCast(d32, a), hn::Set(d32, b)); };
+    Philox4Lanes<V> c = {{group, hn::ShiftRight<32>(group), hn::Set(d, key.stream), hn::Set(d, key.stream >> 32)}};
+    uint32_t k0 = uint32_t(key.seed), k1 = uint32_t(key.seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+        const V product0 = multiply(c.v[0], 0xD2511F53u);
+        const V product1 = multiply(c.v[2], 0xCD9E8D57u);
+        c.v[0] = hn::Xor(hn::ShiftRight<32>(product1), hn::Xor(c.v[1], hn::Set(d, k0)));
+        c.v[1] = product1;
+        c.v[2] = hn::Xor(hn::ShiftRight<32>(product0), hn::Xor(c.v[3], hn::Set(d, k1)));
+        c.v[3] = product0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return c;
+}
+
+// Which group a lane computes.  Interleaving pairs the even lanes of all 128-bit blocks, then the odd ones; numbering the
+// groups in that order makes the words come out in the order of the elements.
+template <class D>
+HWY_INLINE hn::Vec<D> group_of_lane(D d) {
+    const size_t blocks = hn::Lanes(d) / 2;
+    HWY_ALIGN uint64_t group[hn::MaxLanes(d)];
+    for (size_t lane = 0; lane < 2 * blocks; ++lane) group[lane] = lane / 2 + (lane % 2) * blocks;
+    return hn::Load(d, group);
+}
+
+void dropout_chunk(float* out, const float* x, DropoutRule rule, RandomKey key, int64_t begin, int64_t end) {
+    const hn::ScalableTag<float> d;
+    const hn::Repartition<uint32_t, decltype(d)> d32;
+    const hn::Repartition<uint64_t, decltype(d)> d64;
+    const int64_t lanes = int64_t(hn::Lanes(d));
+    const auto threshold = hn::Set(d32, rule.threshold);
+    const auto keep_scale = hn::Set(d, rule.keep_scale);
+    const auto lane_groups = group_of_lane(d64);
+
+    const auto store = [&](int64_t i, hn::Vec<decltype(d64)> words) HWY_ATTR {
+        const auto dropped = hn::RebindMask(d, hn::Lt(hn::BitCast(d32, words), threshold));
+        hn::StoreU(hn::IfThenZeroElse(dropped, hn::Mul(hn::LoadU(d, x + i), keep_scale)), d, out + i);
+    };
+    const auto join = [&](hn::Vec<decltype(d64)> low, hn::Vec<decltype(d64)> high) HWY_ATTR {  // two words into one lane
+        return hn::BitCast(d64, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(high)), hn::BitCast(d32, low)));
+    };
+    int64_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+        const auto c = random_bits4_lanes(d64, key, hn::Add(hn::Set(d64, uint64_t(i) / 4), lane_groups));
+        const auto words01 = join(c.v[0], c.v[1]), words23 = join(c.v[2], c.v[3]);
+        store(i, hn::InterleaveLower(d64, words01, words23));
+        store(i + lanes, hn::InterleaveUpper(d64, words01, words23));
+    }
+    dropout_scalar(out, x, rule, key, i, end);
+}
+
+#endif  // HWY_TARGET
+
+}  // namespace
+}  // namespace lc::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+    #include <cstring>
+    #include <vector>
+
+    #include "kernels/arguments.h"
+    #include "kernels/parallel.h"
+
+namespace lc::cpu {
+HWY_EXPORT(add_chunk);
+HWY_EXPORT(scale_chunk);
+HWY_EXPORT(relu_chunk);
+HWY_EXPORT(relu_bwd_chunk);
+HWY_EXPORT(bias_chunk);
+HWY_EXPORT(dropout_chunk);
+
+// Elements per chunk: 256 KiB of each array, tens of microseconds of work.
+constexpr int64_t kChunk = 1 << 16;
+constexpr int64_t kDropoutChunk = 1 << 14;  // more work per element; a multiple of the 4 words of a Philox group
+
+void add(float* out, const float* x, const float* y, int64_t n, Stream) {
+    check_length("add", n);
+    check_same_or_disjoint("add", {"out", out, n}, {"x", x, n});
+    check_same_or_disjoint("add", {"out", out, n}, {"y", y, n});
+    for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {  //
+        HWY_DYNAMIC_DISPATCH(add_chunk)(out + i, x + i, y + i, end - i);
+    });
+}
+
+void scale(float* out, const float* x, float a, int64_t n, Stream) {
+    check_length("scale", n);
+    check_same_or_disjoint("scale", {"out", out, n}, {"x", x, n});
+    for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {  //
+        HWY_DYNAMIC_DISPATCH(scale_chunk)(out + i, x + i, a, end - i);
+    });
+}
+
+void relu(float* out, const float* x, int64_t n, Stream) {
+    check_length("relu", n);
+    check_same_or_disjoint("relu", {"out", out, n}, {"x", x, n});
+    for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {  //
+        HWY_DYNAMIC_DISPATCH(relu_chunk)(out + i, x + i, end - i);
+    });
+}
+
+void relu_bwd(float* dx, const float* dy, const float* y, int64_t n, Stream) {
+    check_length("relu_bwd", n);
+    check_same_or_disjoint("relu_bwd", {"dx", dx, n}, {"dy", dy, n});
+    check_same_or_disjoint("relu_bwd", {"dx", dx, n}, {"y", y, n});
+    for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {
+        HWY_DYNAMIC_DISPATCH(relu_bwd_chunk)(dx + i, dy + i, y + i, end - i);
+    });
+}
+
+// How many copies of b make a pattern worth a vector loop: at least 256 elements, and a multiple of 16 (the lanes of the
+// widest target) unless C alone is that long.
+static int64_t pattern_rows(int64_t C) { return C >= 256 ? 1 : 16 * ceil_div(16, C); }
+
+void bias(float* out, const float* x, const float* b, int64_t N, int64_t C, Stream) {
+    check_shape("bias", N, C);
+    check_same_or_disjoint("bias", {"out", out, N * C}, {"x", x, N * C});
+    check_same_or_disjoint("bias", {"out", out, N * C}, {"b", b, C});
+    if (N == 0 || C == 0) return;
+    const int64_t rows = std::min(N, pattern_rows(C)), period = rows * C;
+    std::vector<float> pattern;                                                            // (rows, C)
+    for (int64_t r = 0; r < rows; ++r) pattern.insert(pattern.end(), b, b + C);
+    const int64_t chunk = period * std::max<int64_t>(1, kChunk / period);
+    for_each_chunk(N * C, chunk, [&](int64_t i, int64_t end) {
+        HWY_DYNAMIC_DISPATCH(bias_chunk)(out + i, x + i, pattern.data(), period, end - i);
+    });
+}
+
+void dropout(float* out, const float* x, float p, RandomKey key, int64_t n, Stream) {
+    LC_CHECK(p >= 0.0f && p < 1.0f, "dropout: p is the probability of dropping an element, 0 <= p < 1; found p = " << p);
+    check_length("dropout", n);
+    check_same_or_disjoint("dropout", {"out", out, n}, {"x", x, n});
+    if (p == 0.0f) {  // a copy, because 1.0f * x changes the bits of a signalling NaN
+        if (out != x && n > 0) std::memcpy(out, x, size_t(n) * sizeof(float));
+        return;
+    }
+    const DropoutRule rule = dropout_rule(p);
+    for_each_chunk(n, kDropoutChunk, [=](int64_t i, int64_t end) {  //
+        HWY_DYNAMIC_DISPATCH(dropout_chunk)(out, x, rule, key, i, end);
+    });
+}
+
+}  // namespace lc::cpu
+#endif  // HWY_ONCE
