@@ -4,12 +4,13 @@
 // command's own options and returns what runs once they are read; the options live in whatever the returned function
 // holds on to:
 //
-//     const Command inspect = {"inspect", "names, shapes and types in a file", "localcal inspect model.safetensors\n",
-//                              [](CLI::App& app, const Common& common) -> std::function<void()> {
-//                                  auto file = std::make_shared<std::string>();
-//                                  app.add_option("FILE", *file, "what to look at")->required();
-//                                  return [file, &common] { ... print(...); };
-//                              }};
+//     extern const Command inspect_command = {
+//         "inspect", "names, shapes and types in a file", "  $ localcal inspect model.safetensors\n ...",
+//         [](CLI::App& app, const Common& common) -> std::function<void()> {
+//             auto file = std::make_shared<std::string>();
+//             app.add_option("FILE", *file, "what to look at")->required();
+//             return [file, &common] { ... print(...); };
+//         }};
 //
 // Errors: bad input or usage is an lc::Error with one sentence (expected, found, what to do) and ends with exit code 2;
 // any other exception is a failure of the program or the machine and ends with 1.  Nothing goes to standard output

@@ -122,24 +122,32 @@ void dropout_chunk(float* out, const float* x, DropoutRule rule, RandomKey key, 
     const hn::ScalableTag<float> d;
     const hn::Repartition<uint32_t, decltype(d)> d32;
     const hn::Repartition<uint64_t, decltype(d)> d64;
-    const int64_t lanes = int64_t(hn::Lanes(d));
+    using Words = hn::Vec<decltype(d64)>;
+    const int64_t lanes = int64_t(hn::Lanes(d)), step = 2 * lanes;  // the words of one vector of groups
     const auto threshold = hn::Set(d32, rule.threshold);
     const auto keep_scale = hn::Set(d, rule.keep_scale);
     const auto lane_groups = group_of_lane(d64);
 
-    const auto store = [&](int64_t i, hn::Vec<decltype(d64)> words) HWY_ATTR {
+    const auto draw = [&](int64_t i) HWY_ATTR {
+        return random_bits4_lanes(d64, key, hn::Add(hn::Set(d64, uint64_t(i) / 4), lane_groups));
+    };
+    const auto join = [&](Words low, Words high) HWY_ATTR {  // two words into one lane
+        return hn::BitCast(d64, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(high)), hn::BitCast(d32, low)));
+    };
+    const auto store = [&](int64_t i, Words words) HWY_ATTR {
         const auto dropped = hn::RebindMask(d, hn::Lt(hn::BitCast(d32, words), threshold));
         hn::StoreU(hn::IfThenZeroElse(dropped, hn::Mul(hn::LoadU(d, x + i), keep_scale)), d, out + i);
     };
-    const auto join = [&](hn::Vec<decltype(d64)> low, hn::Vec<decltype(d64)> high) HWY_ATTR {  // two words into one lane
-        return hn::BitCast(d64, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(high)), hn::BitCast(d32, low)));
-    };
-    int64_t i = begin;
-    for (; i + 2 * lanes <= end; i += 2 * lanes) {
-        const auto c = random_bits4_lanes(d64, key, hn::Add(hn::Set(d64, uint64_t(i) / 4), lane_groups));
-        const auto words01 = join(c.v[0], c.v[1]), words23 = join(c.v[2], c.v[3]);
+    const auto apply = [&](int64_t i, const Philox4Lanes<Words>& c) HWY_ATTR {
+        const Words words01 = join(c.v[0], c.v[1]), words23 = join(c.v[2], c.v[3]);
         store(i, hn::InterleaveLower(d64, words01, words23));
         store(i + lanes, hn::InterleaveUpper(d64, words01, words23));
+    };
+    int64_t i = begin;
+    for (; i + 2 * step <= end; i += 2 * step) {  // the ten rounds are one long chain: two chains fill the waiting time
+        const auto first = draw(i), second = draw(i + step);
+        apply(i, first);
+        apply(i + step, second);
     }
     dropout_scalar(out, x, rule, key, i, end);
 }

@@ -38,6 +38,7 @@
 #include <new>
 #include <omp.h>
 
+#include "kernels/check.h"
 #include "kernels/parallel.h"
 
 namespace lc::cpu {

@@ -10,6 +10,8 @@
 // Edges    beta = 0: the epilogue does not read C.  Batches go in slices of 65535, the depth of a grid, so that a block
 //          never works on two matrices: CUTLASS could, but puts no barrier between its reads of the first and its
 //          writes to shared memory for the second.
+// Compile  these templates are slow to compile, so one PTX (compute_80) serves all GPUs from sm_80 on; a wait of a minute
+//          instead of two, and the same kernels, since nothing here is written for a newer one.
 #include <algorithm>
 #include <climits>
 #include <cutlass/gemm/device/gemm_batched.h>
@@ -56,7 +58,7 @@ void check_arch(int needed) {
 }
 
 template <class Math, class LayoutA, class LayoutB>
-void multiply(float* C, const float* A, const float* B, const Gemm& g, Stream s) {
+void cutlass_gemm(float* C, const float* A, const float* B, const Gemm& g, Stream s) {
     using Epilogue = cutlass::epilogue::thread::LinearCombination<float, 1, float, float>;  // alpha sum + beta C
     using Swizzle = cutlass::gemm::threadblock::GemmBatchedIdentityThreadblockSwizzle;
     using Operation =
@@ -87,10 +89,10 @@ void multiply(float* C, const float* A, const float* B, const Gemm& g, Stream s)
 
 template <class Math>
 void choose_layouts(float* C, const float* A, const float* B, const Gemm& g, Stream s) {
-    if (!g.trans_a && !g.trans_b) return multiply<Math, RowMajor, RowMajor>(C, A, B, g, s);
-    if (!g.trans_a && g.trans_b) return multiply<Math, RowMajor, ColumnMajor>(C, A, B, g, s);
-    if (g.trans_a && !g.trans_b) return multiply<Math, ColumnMajor, RowMajor>(C, A, B, g, s);
-    return multiply<Math, ColumnMajor, ColumnMajor>(C, A, B, g, s);
+    if (!g.trans_a && !g.trans_b) return cutlass_gemm<Math, RowMajor, RowMajor>(C, A, B, g, s);
+    if (!g.trans_a && g.trans_b) return cutlass_gemm<Math, RowMajor, ColumnMajor>(C, A, B, g, s);
+    if (g.trans_a && !g.trans_b) return cutlass_gemm<Math, ColumnMajor, RowMajor>(C, A, B, g, s);
+    return cutlass_gemm<Math, ColumnMajor, ColumnMajor>(C, A, B, g, s);
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ constexpr int kLanes = HWY_LANES(float);                    // floats in a vecto
 constexpr int kTileRows = HWY_TARGET == HWY_AVX3 ? 12 : 6;  // rows of C in registers
 constexpr int kTileVectors = 2;                             // vectors of C per row in registers
 constexpr int kPanel = kTileVectors * kLanes;               // columns of C in registers
+constexpr int64_t kGroupRows = 24, kGroupColumns = 128;
 
 // ---- the micro-kernel -----------------------------------------------------------------------------------------------
 
@@ -164,6 +165,9 @@ inline void pack_plain(float* HWY_RESTRICT packed, const float* HWY_RESTRICT b, 
     for (int64_t k = 0; k < K; ++k) {
         const float* row = b + k * ldb;  // (cols)
         for (int64_t j = 0; j < full; j += kPanel) {
+#ifdef PFK
+            hwy::Prefetch(row + j + PFK * ldb);
+#endif
             float* t = packed + j * K + k * kPanel;
             for (int v = 0; v < kPanel; v += kLanes) hn::Store(hn::LoadU(d, row + j + v), d, t + v);
         }
@@ -189,9 +193,10 @@ inline void ragged_tile(MicroKernel kernel, Output out, const float* a, int64_t 
     for (int64_t r = 0; r < rows; ++r) std::memcpy(out.c + r * out.ldc, tile + r * width, bytes);
 }
 
-// kTileRows rows of A stay in L1 while all panels pass by.
-inline void multiply_panels(Output out, const float* a, int64_t lda, int64_t rows, const float* packed, int64_t cols,
-                            int64_t K) {
+// Every tile of `rows` x `cols`, both at most a few kTileRows and a few panels: kTileRows rows of A stay in L1 while the
+// panels pass by.
+inline void multiply_group(Output out, const float* a, int64_t lda, int64_t rows, const float* packed, int64_t cols,
+                           int64_t K) {
     for (int64_t i = 0; i < rows; i += kTileRows) {
         const int64_t m = std::min<int64_t>(kTileRows, rows - i);
         for (int64_t j = 0; j < cols; j += kPanel) {
@@ -203,6 +208,18 @@ inline void multiply_panels(Output out, const float* a, int64_t lda, int64_t row
             } else {
                 ragged_tile(kernel, tile, a + i * lda, lda, m, packed + j * K, n, K);
             }
+        }
+    }
+}
+
+// The whole product.  A group of panels is fetched into L2 once for kGroupRows rows of A, not once for every kTileRows.
+inline void multiply_panels(Output out, const float* a, int64_t lda, int64_t rows, const float* packed, int64_t cols,
+                            int64_t K) {
+    for (int64_t i = 0; i < rows; i += kGroupRows) {
+        const int64_t m = std::min(kGroupRows, rows - i);
+        for (int64_t j = 0; j < cols; j += kGroupColumns) {
+            const Output part = {out.c + i * out.ldc + j, out.ldc, out.alpha, out.beta};
+            multiply_group(part, a + i * lda, lda, m, packed + j * K, std::min(kGroupColumns, cols - j), K);
         }
     }
 }

@@ -25,7 +25,7 @@
 #ifndef LC_REDUCE_SHAPES  // this file is included once per target
     #define LC_REDUCE_SHAPES
 namespace lc::cpu {
-constexpr int64_t kFewColumns = 32;  // up to here a lane owns a row
+constexpr int64_t kFewColumns = 128;  // up to here a lane owns a row
 constexpr int64_t kTile = 2048;      // columns of a tile: its running sums stay in the first-level cache
 }  // namespace lc::cpu
 #endif
@@ -123,10 +123,10 @@ double sum_run(const float* x, int64_t n) {
         for (; i + kWidth <= end; i += kWidth) {
             for (int64_t k = 0; k < kVectors; ++k) sums[k] = hn::Add(sums[k], hn::LoadU(d, x + i + k * kLanes));
         }
-        if (i < end) {
-            HWY_ALIGN float rest[kWidth] = {};
-            for (int64_t k = 0; i + k < end; ++k) rest[k] = x[i + k];
-            for (int64_t k = 0; k < kVectors; ++k) sums[k] = hn::Add(sums[k], hn::Load(d, rest + k * kLanes));
+        for (int64_t k = 0; k < kVectors; ++k) {  // the rest, to the same lanes
+            const int64_t n = end - i - k * kLanes;
+            if (n >= kLanes) sums[k] = hn::Add(sums[k], hn::LoadU(d, x + i + k * kLanes));
+            if (n > 0 && n < kLanes) sums[k] = hn::Add(sums[k], load_padded(d, x + i + k * kLanes, n, 0.0f));
         }
         total += double(fold(sums));
     }
@@ -191,8 +191,8 @@ void sum_tile(double* total,                                                    
     for (int64_t w = 0; w < width; ++w) total[w] = 0;
     for (int64_t begin = 0; begin < rows; begin += kBlockRows) {
         const int64_t end = HWY_MIN(rows, begin + kBlockRows);
-        for (int64_t w = 0; w < width; ++w) sum[w] = 0;
-        int64_t r = begin;
+        for (int64_t w = 0; w < width; ++w) sum[w] = x[begin * stride + w];
+        int64_t r = begin + 1;
         for (; r + 4 <= end; r += 4) {
             const float* row = x + r * stride;
             int64_t w = 0;
@@ -232,7 +232,7 @@ void best_of_tile(float* value, int32_t* place,                                 
         value[w] = x[w];
         place[w] = 0;
     }
-    for (int64_t begin = 0; begin < rows; begin += kBlockRows) {
+    for (int64_t begin = 1; begin < rows; begin += kBlockRows) {
         const int64_t end = HWY_MIN(rows, begin + kBlockRows);
         int64_t w = 0;
         for (; w + kLanes <= width; w += kLanes) best_of_rows(d, value + w, place + w, x + w, stride, begin, end);
@@ -245,6 +245,7 @@ void best_of_tile(float* value, int32_t* place,                                 
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+    #include <memory>
     #include <vector>
 
     #include "kernels/arguments.h"
@@ -265,25 +266,32 @@ static bool beats(float x, float best) { return best == best && !(x <= best); }
 
 constexpr int64_t kSegment = 1 << 16;  // elements of a row that one thread takes, and the work worth waking it for
 
+// Calls body(row, segment) for rows longer than a segment: threads share the segments of all rows.
+template <class Body>
+static void for_each_segment(int64_t N, int64_t C, const Body& body) {
+    const int64_t segments = ceil_div(C, kSegment);
+    for_each_chunk(N * segments, 1, [&](int64_t k, int64_t) { body(k / segments, k % segments); });
+}
+
 static int64_t chunk_rows(int64_t C) { return 16 * ceil_div(kSegment / 16, C); }
 
-// Sums of rows longer than a segment: threads share the segments of one row.
-static double sum_long_row(const float* x, int64_t C) {
-    std::vector<double> part(size_t(ceil_div(C, kSegment)));
-    for_each_chunk(C, kSegment, [&](int64_t c, int64_t end) {  //
-        part[size_t(c / kSegment)] = HWY_DYNAMIC_DISPATCH(sum_run)(x + c, end - c);
+static void sum_long_rows(float* out, const float* x, int64_t N, int64_t C, double divisor) {
+    const int64_t segments = ceil_div(C, kSegment);
+    std::vector<double> part(size_t(N * segments));  // (N, segments)
+    for_each_segment(N, C, [&](int64_t r, int64_t k) {
+        const int64_t n = std::min(kSegment, C - k * kSegment);
+        part[size_t(r * segments + k)] = HWY_DYNAMIC_DISPATCH(sum_run)(x + r * C + k * kSegment, n);
     });
-    double total = 0;
-    for (double p : part) total += p;
-    return total;
+    for (int64_t r = 0; r < N; ++r) {
+        double total = 0;
+        for (int64_t k = 0; k < segments; ++k) total += part[size_t(r * segments + k)];
+        out[r] = float(total / divisor);
+    }
 }
 
 static void sum_rows(float* out, const float* x, int64_t N, int64_t C, double divisor) {
     if (C == 0) return std::fill(out, out + N, 0.0f);
-    if (C > kSegment) {
-        for (int64_t r = 0; r < N; ++r) out[r] = float(sum_long_row(x + r * C, C) / divisor);
-        return;
-    }
+    if (C > kSegment) return sum_long_rows(out, x, N, C, divisor);
     for_each_chunk(N, chunk_rows(C), [=](int64_t r, int64_t end) {
         if (C <= kFewColumns) return HWY_DYNAMIC_DISPATCH(sum_short_rows)(out + r, x + r * C, end - r, C, float(divisor));
         for (; r < end; ++r) out[r] = float(HWY_DYNAMIC_DISPATCH(sum_run)(x + r * C, C) / divisor);
@@ -295,32 +303,38 @@ static int64_t best_of_run(const float* x, int64_t n) {
     return HWY_DYNAMIC_DISPATCH(find_run)(x, n, HWY_DYNAMIC_DISPATCH(max_run)(x, n));
 }
 
-static int64_t best_of_long_row(const float* x, int64_t C) {
-    std::vector<int64_t> best(size_t(ceil_div(C, kSegment)));
-    for_each_chunk(C, kSegment, [&](int64_t c, int64_t end) { best[size_t(c / kSegment)] = c + best_of_run(x + c, end - c); });
-    int64_t place = best[0];
-    for (int64_t b : best) {
-        if (beats(x[b], x[place])) place = b;
-    }
-    return place;
-}
-
-// value or place may be null where it is not wanted.
-static void best_of_rows(float* value, int32_t* place, const float* x, int64_t N, int64_t C) {
-    const auto set = [=](int64_t r, int64_t best) {
+// In the functions below, value or place is null where it is not wanted.
+static void best_of_long_rows(float* value, int32_t* place, const float* x, int64_t N, int64_t C) {
+    const int64_t segments = ceil_div(C, kSegment);
+    std::vector<int64_t> part(size_t(N * segments));  // (N, segments), columns
+    for_each_segment(N, C, [&](int64_t r, int64_t k) {
+        const int64_t c = k * kSegment;
+        part[size_t(r * segments + k)] = c + best_of_run(x + r * C + c, std::min(kSegment, C - c));
+    });
+    for (int64_t r = 0; r < N; ++r) {
+        int64_t best = part[size_t(r * segments)];
+        for (int64_t k = 1; k < segments; ++k) {
+            const int64_t c = part[size_t(r * segments + k)];
+            if (beats(x[r * C + c], x[r * C + best])) best = c;
+        }
         if (value != nullptr) value[r] = x[r * C + best];
         if (place != nullptr) place[r] = int32_t(best);
-    };
-    if (C > kSegment) {
-        for (int64_t r = 0; r < N; ++r) set(r, best_of_long_row(x + r * C, C));
-        return;
     }
+}
+
+static void best_of_rows(float* value, int32_t* place, const float* x, int64_t N, int64_t C) {
+    if (C > kSegment) return best_of_long_rows(value, place, x, N, C);
     for_each_chunk(N, chunk_rows(C), [=](int64_t r, int64_t end) {
-        if (C > kFewColumns) {
-            for (; r < end; ++r) set(r, best_of_run(x + r * C, C));
-            return;
+        if (C <= kFewColumns) {
+            float* const v = value != nullptr ? value + r : nullptr;
+            int32_t* const p = place != nullptr ? place + r : nullptr;
+            return HWY_DYNAMIC_DISPATCH(best_of_short_rows)(v, p, x + r * C, end - r, C);
         }
-        HWY_DYNAMIC_DISPATCH(best_of_short_rows)(value ? value + r : nullptr, place ? place + r : nullptr, x + r * C, end - r, C);
+        for (; r < end; ++r) {
+            const int64_t best = best_of_run(x + r * C, C);
+            if (value != nullptr) value[r] = x[r * C + best];
+            if (place != nullptr) place[r] = int32_t(best);
+        }
     });
 }
 
@@ -328,17 +342,17 @@ static void best_of_rows(float* value, int32_t* place, const float* x, int64_t N
 
 // How a column reduction is cut, by its shape alone.
 struct Plan {
-    int64_t fold = 1;        // rows of x that make one wide row
-    int64_t rows = 0;        // wide rows
-    int64_t width = 0;       // fold * C
-    int64_t chunk = 0;       // wide rows per chunk
-    int64_t chunks = 0;
-    int64_t tiles = 0;
-    int64_t left = 0;        // rows of x from here on do not fill a wide row
+    int64_t fold = 1;    // rows of x that make one wide row
+    int64_t rows = 0;    // wide rows
+    int64_t width = 0;   // fold * C
+    int64_t chunk = 0;   // wide rows per chunk
+    int64_t chunks = 0;  // at most kMaxChunks, which bounds the memory of partial results, (chunks, width)
+    int64_t tiles = 0;   // of kTile columns
+    int64_t left = 0;    // rows of x from here on do not fill a wide row
 
     Plan(int64_t N, int64_t C) {
-        constexpr int64_t kElements = 1 << 17;  // per task: enough to pay for waking a thread
-        constexpr int64_t kMaxChunks = 64;      // bounds the memory of partial results, chunks * width
+        constexpr int64_t kElements = 1 << 18;  // per tile, enough to pay for waking a thread
+        constexpr int64_t kMaxChunks = 64;
         if (C < 128) fold = 16 * std::max<int64_t>(1, 8 / C);
         rows = N / fold;
         width = fold * C;
@@ -351,24 +365,31 @@ struct Plan {
     // Calls body(chunk, first row, rows, first column, columns) for every tile of every chunk.
     template <class Body>
     void for_each_tile(const Body& body) const {
-        for_each_chunk(chunks * tiles, 1, [&](int64_t task, int64_t end) {
-            for (; task < end; ++task) {
-                const int64_t k = task / tiles, r = k * chunk, w = task % tiles * kTile;
-                body(k, r, std::min(chunk, rows - r), w, std::min(kTile, width - w));
-            }
+        for_each_chunk(chunks * tiles, 1, [&](int64_t task, int64_t) {
+            const int64_t k = task / tiles, r = k * chunk, w = task % tiles * kTile;
+            body(k, r, std::min(chunk, rows - r), w, std::min(kTile, width - w));
         });
     }
 };
 
 static void sum_columns(float* out, const float* x, int64_t N, int64_t C, double divisor) {
     const Plan plan(N, C);
-    std::vector<double> part(size_t(plan.chunks * plan.width));                                     // (chunks, fold, C)
+    if (plan.chunks == 1 && plan.fold == 1) {  // no partial results to join
+        plan.for_each_tile([&](int64_t, int64_t, int64_t rows, int64_t w, int64_t width) {
+            double total[kTile];
+            HWY_DYNAMIC_DISPATCH(sum_tile)(total, x + w, C, rows, width);
+            for (int64_t c = 0; c < width; ++c) out[w + c] = float(total[c] / divisor);
+        });
+        return;
+    }
+    const auto part = std::make_unique_for_overwrite<double[]>(size_t(plan.chunks * plan.width));  // (chunks, fold, C)
     plan.for_each_tile([&](int64_t k, int64_t r, int64_t rows, int64_t w, int64_t width) {
-        HWY_DYNAMIC_DISPATCH(sum_tile)(&part[size_t(k * plan.width + w)], x + r * plan.width + w, plan.width, rows, width);
+        const float* tile = x + r * plan.width + w;
+        HWY_DYNAMIC_DISPATCH(sum_tile)(part.get() + k * plan.width + w, tile, plan.width, rows, width);
     });
-    std::vector<double> total(size_t(C), 0.0);                                                      // (C)
-    for (int64_t row = 0; row < plan.chunks * plan.fold; ++row) {
-        for (int64_t c = 0; c < C; ++c) total[size_t(c)] += part[size_t(row * C + c)];
+    std::vector<double> total(size_t(C), 0.0);  // (C)
+    for (int64_t i = 0; i < plan.chunks * plan.fold; ++i) {
+        for (int64_t c = 0; c < C; ++c) total[size_t(c)] += part[size_t(i * C + c)];
     }
     for (int64_t r = plan.left; r < N; ++r) {
         for (int64_t c = 0; c < C; ++c) total[size_t(c)] += double(x[r * C + c]);
@@ -376,36 +397,55 @@ static void sum_columns(float* out, const float* x, int64_t N, int64_t C, double
     for (int64_t c = 0; c < C; ++c) out[c] = float(total[size_t(c)] / divisor);
 }
 
-// value or place may be null where it is not wanted.
+// The best so far of every column, and the row where it stands.
+struct BestOfColumns {
+    std::vector<float> value;
+    std::vector<int64_t> row;
+
+    BestOfColumns(const float* x, int64_t C) : value(x, x + C), row(size_t(C), 0) {}
+
+    void offer(int64_t c, float v, int64_t r) {
+        const size_t i = size_t(c);
+        const bool tie = v == value[i] || (v != v && value[i] != value[i]);
+        if (!beats(v, value[i]) && !(tie && r < row[i])) return;
+        value[i] = v;
+        row[i] = r;
+    }
+};
+
 static void best_of_columns(float* value, int32_t* place, const float* x, int64_t N, int64_t C) {
     const Plan plan(N, C);
-    std::vector<float> part(size_t(plan.chunks * plan.width));                                      // (chunks, fold, C)
-    std::vector<int32_t> at(part.size());                                                           // wide row in chunk
-    plan.for_each_tile([&](int64_t k, int64_t r, int64_t rows, int64_t w, int64_t width) {
-        const size_t i = size_t(k * plan.width + w);
-        HWY_DYNAMIC_DISPATCH(best_of_tile)(&part[i], &at[i], x + r * plan.width + w, plan.width, rows, width);
-    });
-    for (int64_t c = 0; c < C; ++c) {
-        float best = x[c];
-        int64_t best_row = 0;
-        for (int64_t k = 0; k < plan.chunks; ++k) {
-            for (int64_t f = 0; f < plan.fold; ++f) {
-                const size_t i = size_t(k * plan.width + f * C + c);
-                const int64_t row = (k * plan.chunk + at[i]) * plan.fold + f;
-                const bool tie = part[i] == best || (part[i] != part[i] && best != best);
-                if (!beats(part[i], best) && !(tie && row < best_row)) continue;
-                best = part[i];
-                best_row = row;
-            }
-        }
-        for (int64_t r = plan.left; r < N; ++r) {
-            if (!beats(x[r * C + c], best)) continue;
-            best = x[r * C + c];
-            best_row = r;
-        }
-        if (value != nullptr) value[c] = best;
-        if (place != nullptr) place[c] = int32_t(best_row);
+    if (plan.chunks == 1 && plan.fold == 1) {
+        plan.for_each_tile([&](int64_t, int64_t, int64_t rows, int64_t w, int64_t width) {
+            float v[kTile];
+            int32_t p[kTile];
+            HWY_DYNAMIC_DISPATCH(best_of_tile)(v, p, x + w, C, rows, width);
+            if (value != nullptr) std::copy(v, v + width, value + w);
+            if (place != nullptr) std::copy(p, p + width, place + w);
+        });
+        return;
     }
+    const size_t parts = size_t(plan.chunks * plan.width);
+    const auto part = std::make_unique_for_overwrite<float[]>(parts);  // (chunks, fold, C)
+    const auto at = std::make_unique_for_overwrite<int32_t[]>(parts);  // wide row, counted from the first of its chunk
+    plan.for_each_tile([&](int64_t k, int64_t r, int64_t rows, int64_t w, int64_t width) {
+        const int64_t i = k * plan.width + w;
+        const float* tile = x + r * plan.width + w;
+        HWY_DYNAMIC_DISPATCH(best_of_tile)(part.get() + i, at.get() + i, tile, plan.width, rows, width);
+    });
+    BestOfColumns best(x, C);
+    for (int64_t i = 0; i < plan.chunks * plan.fold; ++i) {
+        const int64_t k = i / plan.fold, f = i % plan.fold;
+        for (int64_t c = 0; c < C; ++c) {
+            const size_t j = size_t(i * C + c);
+            best.offer(c, part[j], (k * plan.chunk + at[j]) * plan.fold + f);
+        }
+    }
+    for (int64_t r = plan.left; r < N; ++r) {
+        for (int64_t c = 0; c < C; ++c) best.offer(c, x[r * C + c], r);
+    }
+    if (value != nullptr) std::copy(best.value.begin(), best.value.end(), value);
+    for (int64_t c = 0; c < C && place != nullptr; ++c) place[c] = int32_t(best.row[size_t(c)]);
 }
 
 // ---- the ops --------------------------------------------------------------------------------------------------------

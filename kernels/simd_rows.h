@@ -27,10 +27,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D>
 HWY_INLINE hn::Vec<D> load_padded(D d, const float* p, int64_t n, float fill) {
+    #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3  // masked loads that do not touch what the mask leaves out
+    const auto mask = hn::FirstN(d, size_t(n));
+    return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), hn::Set(d, fill));
+    #else
     HWY_ALIGN float lanes[hn::MaxLanes(d)];
     hn::Store(hn::Set(d, fill), d, lanes);
     for (int64_t i = 0; i < n; ++i) lanes[i] = p[i];
     return hn::Load(d, lanes);
+    #endif
 }
 
 template <class D>

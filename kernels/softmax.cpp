@@ -14,8 +14,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <limits>
-
 #include "kernels/simd_math.h"
 #include "kernels/simd_rows.h"
 #include "kernels/softmax.h"
@@ -24,8 +22,8 @@ HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kFewClasses = 64;  // up to here a lane owns a row: measured, the two ways cross near this width
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+// Up to here a lane owns a row.  Measured: the two ways cross near these widths.
+constexpr int64_t kFewForward = 100, kFewBackward = 24;
 constexpr hn::ScalableTag<float> d;
 using V = hn::Vec<decltype(d)>;
 constexpr int64_t kLanes = int64_t(hn::MaxLanes(d));
@@ -45,6 +43,7 @@ HWY_INLINE V max_of_columns(const float* x, int64_t C) {
 // The ops on tiles (C, lanes).  The output is a third tile, and serves as scratch before it is the result.
 struct Softmax {
     static constexpr int kInputs = 1;
+    static constexpr int64_t kFewClasses = kFewForward;
     HWY_INLINE void operator()(float* y, const float* x, const float*, int64_t C) const {
         const V m = max_of_columns(x, C);
         for (int64_t c = 0; c < C; ++c) set_column(y, c, exp_lanes(d, hn::Sub(column(x, c), m)));
@@ -55,6 +54,7 @@ struct Softmax {
 
 struct LogSoftmax {
     static constexpr int kInputs = 1;
+    static constexpr int64_t kFewClasses = kFewForward;
     HWY_INLINE void operator()(float* y, const float* x, const float*, int64_t C) const {
         const V m = max_of_columns(x, C);
         for (int64_t c = 0; c < C; ++c) set_column(y, c, exp_lanes(d, hn::Sub(column(x, c), m)));
@@ -65,6 +65,7 @@ struct LogSoftmax {
 
 struct SoftmaxBwd {
     static constexpr int kInputs = 2;
+    static constexpr int64_t kFewClasses = kFewBackward;
     HWY_INLINE void operator()(float* dx, const float* dy, const float* y, int64_t C) const {
         for (int64_t c = 0; c < C; ++c) set_column(dx, c, hn::Mul(column(dy, c), column(y, c)));
         const V dot = sum_of_columns(d, dx, C);
@@ -74,6 +75,7 @@ struct SoftmaxBwd {
 
 struct LogSoftmaxBwd {
     static constexpr int kInputs = 2;
+    static constexpr int64_t kFewClasses = kFewBackward;
     HWY_INLINE void operator()(float* dx, const float* dy, const float* y, int64_t C) const {
         const V sum = sum_of_columns(d, dy, C);
         for (int64_t c = 0; c < C; ++c) {
@@ -85,7 +87,7 @@ struct LogSoftmaxBwd {
 // All rows of a chunk.  The last group of rows may be short: it is copied to a full one, whose other rows are zeros.
 template <class Op>
 HWY_INLINE void for_groups_of_rows(const Op& op, float* out, const float* a, const float* b, int64_t N, int64_t C) {
-    constexpr int64_t kTile = kFewClasses * kLanes;
+    constexpr int64_t kTile = Op::kFewClasses * kLanes;
     HWY_ALIGN float tile[kTile], tile_a[kTile], tile_b[kTile];  // (C, lanes)
     int64_t r = 0;
     for (; r + kLanes <= N; r += kLanes) {
@@ -108,94 +110,90 @@ HWY_INLINE void for_groups_of_rows(const Op& op, float* out, const float* a, con
 
 // ---- many classes: one row at a time --------------------------------------------------------------------------------
 
-// Calls body(i, n) for vectors at i: n = lanes for whole ones, known at compile time, and the rest of the row at last.
-template <class Body>
-HWY_INLINE void for_vectors(int64_t begin, int64_t end, const Body& body) {
-    int64_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) body(i, kLanes);
-    if (i < end) body(i, end - i);
-}
-HWY_INLINE V load_row(const float* p, int64_t n, float fill) { return n == kLanes ? hn::LoadU(d, p) : load_padded(d, p, n, fill); }
-HWY_INLINE void store_row(V v, float* p, int64_t n) { n == kLanes ? hn::StoreU(v, d, p) : store_first(v, d, p, n); }
+// Where C is not a multiple of the lanes, the last vector of a row reaches back over elements that were already done.  It
+// is loaded before anything is stored, so that working in place changes nothing, and stores what is already there.
 
-HWY_INLINE float max_of_row(const float* x, int64_t C) {
-    V m0 = hn::Set(d, kMinusInfinity), m1 = m0;
+HWY_INLINE V max_of_row(const float* x, int64_t C) {
+    V m0 = hn::LoadU(d, x + C - kLanes), m1 = m0;
     int64_t i = 0;
     for (; i + 2 * kLanes <= C; i += 2 * kLanes) {
         m0 = hn::Max(m0, hn::LoadU(d, x + i));
         m1 = hn::Max(m1, hn::LoadU(d, x + i + kLanes));
     }
-    for_vectors(i, C, [&](int64_t k, int64_t n) HWY_ATTR { m0 = hn::Max(m0, load_row(x + k, n, kMinusInfinity)); });
-    return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
+    if (i + kLanes <= C) m0 = hn::Max(m0, hn::LoadU(d, x + i));
+    return hn::MaxOfLanes(d, hn::Max(m0, m1));
 }
 
-// Sum over the row of the vectors that term(i, n) gives, blocks of float32 joined in double.
-template <class Term>
-HWY_INLINE double sum_over_row(int64_t C, const Term& term) {
+// out_c = f(in_c, ...) for a row.
+template <class F, class... In>
+HWY_INLINE void map_row(float* out, int64_t C, const F& f, const In*... in) {
+    const int64_t last = C - kLanes;
+    const V tail = f(hn::LoadU(d, in + last)...);
+    for (int64_t i = 0; i <= last; i += kLanes) hn::StoreU(f(hn::LoadU(d, in + i)...), d, out + i);
+    hn::StoreU(tail, d, out + last);
+}
+
+// The sum over c of f(in_c, ...), and these values in out unless it is null.
+template <class F, class... In>
+HWY_INLINE V sum_row(float* out, int64_t C, const F& f, const In*... in) {
+    const int64_t last = C - kLanes;
+    const V tail = f(hn::LoadU(d, in + last)...);
     double total = 0;
-    for (int64_t begin = 0; begin < C; begin += kBlock) {
+    int64_t i = 0;
+    while (i <= last) {
         V sum = hn::Zero(d);
-        for_vectors(begin, HWY_MIN(C, begin + kBlock), [&](int64_t i, int64_t n) HWY_ATTR { sum = hn::Add(sum, term(i, n)); });
+        for (const int64_t end = HWY_MIN(last + 1, i + kBlock); i < end; i += kLanes) {
+            const V v = f(hn::LoadU(d, in + i)...);
+            if (out != nullptr) hn::StoreU(v, d, out + i);
+            sum = hn::Add(sum, v);
+        }
         total += double(hn::GetLane(hn::SumOfLanes(d, sum)));
     }
-    return total;
+    const V fresh = hn::IfThenZeroElse(hn::FirstN(d, size_t(i - last)), tail);  // without the lanes that were done
+    if (out != nullptr) hn::StoreU(tail, d, out + last);
+    return hn::Set(d, float(total + double(hn::GetLane(hn::SumOfLanes(d, fresh)))));
 }
 
 void softmax_row(float* y, const float* x, int64_t C) {
-    const V m = hn::Set(d, max_of_row(x, C));
-    const double sum = sum_over_row(C, [&](int64_t i, int64_t n) HWY_ATTR {
-        const V e = exp_lanes(d, hn::Sub(load_row(x + i, n, kMinusInfinity), m));
-        store_row(e, y + i, n);
-        return e;
-    });
-    const V inverse = hn::Set(d, float(1.0 / sum));
-    for_vectors(0, C, [&](int64_t i, int64_t n) HWY_ATTR { store_row(hn::Mul(load_row(y + i, n, 0), inverse), y + i, n); });
+    const V m = max_of_row(x, C);
+    const V sum = sum_row(y, C, [&](V v) HWY_ATTR { return exp_lanes(d, hn::Sub(v, m)); }, x);
+    const V inverse = hn::Div(hn::Set(d, 1.0f), sum);
+    map_row(y, C, [&](V e) HWY_ATTR { return hn::Mul(e, inverse); }, y);
 }
 
 void log_softmax_row(float* y, const float* x, int64_t C) {
-    const V m = hn::Set(d, max_of_row(x, C));
-    const double sum = sum_over_row(C, [&](int64_t i, int64_t n) HWY_ATTR {
-        return exp_lanes(d, hn::Sub(load_row(x + i, n, kMinusInfinity), m));
-    });
-    const V log_sum = log_lanes(d, hn::Set(d, float(sum)));
-    for_vectors(0, C, [&](int64_t i, int64_t n) HWY_ATTR {
-        store_row(hn::Sub(hn::Sub(load_row(x + i, n, 0), m), log_sum), y + i, n);
-    });
+    const V m = max_of_row(x, C);
+    const V sum = sum_row(nullptr, C, [&](V v) HWY_ATTR { return exp_lanes(d, hn::Sub(v, m)); }, x);
+    const V log_sum = log_lanes(d, sum);
+    map_row(y, C, [&](V v) HWY_ATTR { return hn::Sub(hn::Sub(v, m), log_sum); }, x);
 }
 
 void softmax_bwd_row(float* dx, const float* dy, const float* y, int64_t C) {
-    const double sum = sum_over_row(C, [&](int64_t i, int64_t n) HWY_ATTR {
-        return hn::Mul(load_row(dy + i, n, 0), load_row(y + i, n, 0));
-    });
-    const V dot = hn::Set(d, float(sum));
-    for_vectors(0, C, [&](int64_t i, int64_t n) HWY_ATTR {
-        store_row(hn::Mul(load_row(y + i, n, 0), hn::Sub(load_row(dy + i, n, 0), dot)), dx + i, n);
-    });
+    const V dot = sum_row(nullptr, C, [](V g, V p) HWY_ATTR { return hn::Mul(g, p); }, dy, y);
+    map_row(dx, C, [&](V g, V p) HWY_ATTR { return hn::Mul(p, hn::Sub(g, dot)); }, dy, y);
 }
 
 void log_softmax_bwd_row(float* dx, const float* dy, const float* y, int64_t C) {
-    const V sum = hn::Set(d, float(sum_over_row(C, [&](int64_t i, int64_t n) HWY_ATTR { return load_row(dy + i, n, 0); })));
-    for_vectors(0, C, [&](int64_t i, int64_t n) HWY_ATTR {
-        store_row(hn::NegMulAdd(exp_lanes(d, load_row(y + i, n, 0)), sum, load_row(dy + i, n, 0)), dx + i, n);
-    });
+    const V sum = sum_row(nullptr, C, [](V g) HWY_ATTR { return g; }, dy);
+    map_row(dx, C, [&](V g, V log_p) HWY_ATTR { return hn::NegMulAdd(exp_lanes(d, log_p), sum, g); }, dy, y);
 }
 
 // ---- chunks of rows -------------------------------------------------------------------------------------------------
 
 void softmax_chunk(float* y, const float* x, int64_t N, int64_t C) {
-    if (C <= kFewClasses) return for_groups_of_rows(Softmax(), y, x, nullptr, N, C);
+    if (C <= kFewForward) return for_groups_of_rows(Softmax(), y, x, nullptr, N, C);
     for (int64_t r = 0; r < N; ++r) softmax_row(y + r * C, x + r * C, C);
 }
 void log_softmax_chunk(float* y, const float* x, int64_t N, int64_t C) {
-    if (C <= kFewClasses) return for_groups_of_rows(LogSoftmax(), y, x, nullptr, N, C);
+    if (C <= kFewForward) return for_groups_of_rows(LogSoftmax(), y, x, nullptr, N, C);
     for (int64_t r = 0; r < N; ++r) log_softmax_row(y + r * C, x + r * C, C);
 }
 void softmax_bwd_chunk(float* dx, const float* dy, const float* y, int64_t N, int64_t C) {
-    if (C <= kFewClasses) return for_groups_of_rows(SoftmaxBwd(), dx, dy, y, N, C);
+    if (C <= kFewBackward) return for_groups_of_rows(SoftmaxBwd(), dx, dy, y, N, C);
     for (int64_t r = 0; r < N; ++r) softmax_bwd_row(dx + r * C, dy + r * C, y + r * C, C);
 }
 void log_softmax_bwd_chunk(float* dx, const float* dy, const float* y, int64_t N, int64_t C) {
-    if (C <= kFewClasses) return for_groups_of_rows(LogSoftmaxBwd(), dx, dy, y, N, C);
+    if (C <= kFewBackward) return for_groups_of_rows(LogSoftmaxBwd(), dx, dy, y, N, C);
     for (int64_t r = 0; r < N; ++r) log_softmax_bwd_row(dx + r * C, dy + r * C, y + r * C, C);
 }
 

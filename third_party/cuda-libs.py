@@ -5,13 +5,13 @@
 
 Both come as Python wheels, through pip as it is configured on this machine; nothing of them is committed.
 
-    third_party/cuda-libs/cublas/     include/, lib/libcublas.so, lib/libcublasLt.so     only if the toolkit has no cublas_v2.h
-    third_party/cuda-libs/cutlass/    include/                                           headers are all there is
+    third_party/cuda-libs/cublas/    include/, lib/libcublas.so, lib/libcublasLt.so    if the toolkit has no cublas_v2.h
+    third_party/cuda-libs/cutlass/   include/                                          headers are all there is
 
-A second run finds the RELEASE file of each and does nothing.  A library is unpacked aside and renamed when complete, so an
-interrupted run leaves no half of one.  cuBLAS has to be of the toolkit's major version; the wheel's minor version is taken
-equal too, because a newer library may want a newer driver.  Checked with CUDA 13.0; the wheel for CUDA 12 was unpacked and
-its files compared, but never linked.
+A second run finds the RELEASE file of each and does nothing.  A library is unpacked aside and renamed when complete, so
+an interrupted run leaves no half of one.  cuBLAS has to be of the toolkit's major version; the wheel's minor version is
+taken equal too, because a newer library may want a newer driver.  Compiled and linked with CUDA 13.0.  For CUDA 12 it
+was only verified that the wheel of 12.9 unpacks to the same files; nothing was linked with it.
 """
 import os
 import pathlib
@@ -32,11 +32,11 @@ class Failure(Exception):
 # ---- what to fetch ---------------------------------------------------------------------------------------------------
 
 class Library:
-    def __init__(self, name, requirement, megabytes, needed, soname_version=None):
+    def __init__(self, name, requirement, size, needed, soname_version=None):
         self.name = name                      # directory under third_party/cuda-libs
         self.requirement = requirement        # what pip is asked for
-        self.megabytes = megabytes            # of the download, roughly: to warn before it starts
-        self.needed = needed                  # path inside the wheel -> path inside our directory, or None to leave it out
+        self.size = size                      # of the download, roughly: said before it starts
+        self.needed = needed                  # path inside the wheel -> path inside our directory, None to leave it out
         self.soname_version = soname_version  # "13" of libcublas.so.13
 
 
@@ -52,16 +52,17 @@ def cutlass_path(member):
 
 
 def licence_path(member):
-    return "LICENSE.txt" if re.fullmatch(r"[^/]+\.dist-info/(licenses/)?licen[sc]e\.txt", member, re.IGNORECASE) else None
+    match = re.fullmatch(r"[^/]+\.dist-info/(licenses/)?licen[sc]e\.txt", member, re.IGNORECASE)
+    return "LICENSE.txt" if match else None
 
 
 def cublas(version):
     major, minor = version
     package = "nvidia-cublas" if major >= 13 else f"nvidia-cublas-cu{major}"
-    return Library("cublas", f"{package}=={major}.{minor}.*", 420, cublas_path, soname_version=str(major))
+    return Library("cublas", f"{package}=={major}.{minor}.*", "400 to 600 MB", cublas_path, soname_version=str(major))
 
 
-CUTLASS = Library("cutlass", "nvidia-cutlass==4.2.*", 7, cutlass_path)
+CUTLASS = Library("cutlass", "nvidia-cutlass==4.2.*", "7 MB", cutlass_path)
 
 
 # ---- what the toolkit has --------------------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ CUTLASS = Library("cutlass", "nvidia-cutlass==4.2.*", 7, cutlass_path)
 def find_nvcc():
     nvcc = os.environ.get("NVCC") or shutil.which("nvcc")
     if not nvcc or not shutil.which(nvcc):
-        raise Failure("no nvcc found, so there is nothing to link cuBLAS with; install the CUDA toolkit or set NVCC=/path/to/nvcc")
+        raise Failure("no nvcc found, so nothing to link cuBLAS with; install the CUDA toolkit or name it by NVCC=")
     return nvcc
 
 
@@ -101,15 +102,15 @@ def download(library, folder):
     """The wheel, by pip's ordinary configuration; pip compares its hash with the index."""
     pip = [sys.executable, "-m", "pip"]
     if subprocess.run(pip + ["--version"], capture_output=True).returncode != 0:
-        raise Failure(f"`{' '.join(pip)}` does not run; install python3-pip, or get {library.requirement} elsewhere and unpack its "
-                      f"headers and libraries to {shown(DESTINATION / library.name)}")
-    done = subprocess.run(pip + ["download", "--no-deps", "--only-binary=:all:", "--dest", str(folder), library.requirement],
-                          stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
+        raise Failure(f"`{' '.join(pip)}` does not run; install python3-pip (Debian: apt install python3-pip)")
+    command = pip + ["download", "--no-deps", "--only-binary=:all:", "--dest", str(folder), library.requirement]
+    done = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
     wheels = list(folder.glob("*.whl"))
     if done.returncode != 0 or len(wheels) != 1:
-        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()[-3:]
-        raise Failure(f"pip could not download {library.requirement}: is the network there, and the package in pip's index?\n  "
-                      + "\n  ".join(line[:300] for line in errors))
+        said = done.stderr.splitlines()
+        errors = [line for line in said if line.startswith("ERROR")] or said[-3:]
+        raise Failure(f"pip could not download {library.requirement}: is the network there, and the package in pip's "
+                      "index?\n  " + "\n  ".join(line[:300] for line in errors))
     return wheels[0]
 
 
@@ -121,7 +122,7 @@ def unpack(library, wheel, folder):
                 continue
             target = folder / path
             if not target.resolve().is_relative_to(folder.resolve()):
-                raise Failure(f"{wheel.name} holds {member}, which would be written outside of {folder.name}; not unpacked")
+                raise Failure(f"{wheel.name} holds {member}, which leads outside of its folder; nothing unpacked")
             target.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(member) as source, open(target, "wb") as out:
                 shutil.copyfileobj(source, out, 1 << 20)
@@ -137,7 +138,7 @@ def unpack(library, wheel, folder):
 
 def fetch(library):
     """Downloads and unpacks beside the destination, then renames: a directory with a RELEASE file is complete."""
-    print(f"{library.name}: downloading {library.requirement}, about {library.megabytes} MB", flush=True)
+    print(f"{library.name}: downloading {library.requirement}, {library.size}", flush=True)
     DESTINATION.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{library.name}-", dir=DESTINATION) as scratch:
         folder = pathlib.Path(scratch) / library.name
@@ -174,7 +175,8 @@ def main():
         wanted.insert(0, cublas(version))
     for library in wanted:
         if installed(library) == library.requirement:
-            print(f"{library.name}: {library.requirement} is already there ({megabytes(DESTINATION / library.name)} MB), nothing to do")
+            size = megabytes(DESTINATION / library.name)
+            print(f"{library.name}: {library.requirement} is already there ({size} MB), nothing to do")
         else:
             fetch(library)
 

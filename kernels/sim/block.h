@@ -77,20 +77,20 @@ struct LoggedAccess {  // for the counters
     bool write, shared;
 };
 
-struct CudaThread {
+struct alignas(64) CudaThread {  // the first cache line is what a barrier needs
     Context context;
-    Stack stack;
     State state = State::done;
-    uint16_t rank = 0;  // in its block
+    bool in_range = false;  // shuffles
+    uint16_t rank = 0;      // in its block
+    int line = 0;           // where it waits
+    const char* file = nullptr;
     uint3 index{};
-    // What it waits for, and the answer.
+    // The warp operation it waits for, and the answer.
     WarpOp op{};
     unsigned mask = 0;
-    uint64_t value = 0, result = 0;
     int arg = 0, width = 0;
-    bool in_range = false;
-    const char* file = nullptr;
-    int line = 0;
+    uint64_t value = 0, result = 0;
+    Stack stack;
     std::vector<LoggedAccess> log;
 };
 

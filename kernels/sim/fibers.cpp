@@ -112,10 +112,12 @@ bool in_stack_guard(const void* p) {
 // ---- switching ------------------------------------------------------------------------------------------------------
 
 void prepare_context(Context& c, const Stack& stack, size_t skip, void (*entry)()) {
+#if CUSIM_ASAN || CUSIM_TSAN
     c.stack_bottom = stack.base + kPage;
     c.stack_bytes = kStackBytes - kPage;
     c.fake_stack = nullptr;
     c.tsan_fiber = stack.tsan_fiber;
+#endif
 #if CUSIM_ASM_SWITCH
     uintptr_t top = reinterpret_cast<uintptr_t>(stack.base) + kStackBytes - skip;
     void** sp = reinterpret_cast<void**>(top & ~uintptr_t(15));

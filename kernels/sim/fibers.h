@@ -63,10 +63,12 @@ struct Context {
 #else
     ucontext_t machine;
 #endif
-    const void* stack_bottom = nullptr;  // for the address sanitizer
+#if CUSIM_ASAN || CUSIM_TSAN  // what the sanitizers want to know
+    const void* stack_bottom = nullptr;
     size_t stack_bytes = 0;
     void* fake_stack = nullptr;
     void* tsan_fiber = nullptr;
+#endif
 };
 
 // The next switch to `c` enters `entry` at the top of `stack`, `skip` bytes below it: frames of neighbouring fibers would

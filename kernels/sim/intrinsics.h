@@ -50,6 +50,10 @@ CUSIM_INLINE float fused_multiply_add(float a, float b, float c) {
 
 }  // namespace cusim
 
+namespace lc::sim {  // where kernels live: found there before the C library's
+CUSIM_INLINE float fmaf(float a, float b, float c) { return cusim::fused_multiply_add(a, b, c); }
+}  // namespace lc::sim
+
 template <class A, class B>
 requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) CUSIM_INLINE auto min(A a, B b) {
     return cusim::min_of(a, b);
@@ -74,7 +78,6 @@ requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) CUSIM_INLINE auto ma
 #define rsqrt(x)           (1.0 / ::sqrt(x))
 #define __fsqrt_rn(x)      ::sqrtf(x)
 #define __frcp_rn(x)       (1.0f / (x))
-#define fmaf(a, b, c)     ::cusim::fused_multiply_add(a, b, c)
 #define __fmaf_rn(a, b, c) ::cusim::fused_multiply_add(a, b, c)
 #define __fadd_rn(a, b)    ((a) + (b))
 #define __fmul_rn(a, b)    ((a) * (b))

@@ -8,12 +8,6 @@
 
 namespace cusim::ptx {
 
-#if defined(__x86_64__)
-const bool have_fma = __builtin_cpu_supports("fma");
-#else
-const bool have_fma = false;
-#endif
-
 // ---- directed rounding ----------------------------------------------------------------------------------------------
 
 namespace {
@@ -72,7 +66,7 @@ T div(T a, T b) {
 }
 template <Round R, class T>
 T fma(T a, T b, T c) {
-    return rounded<R>([](T x, T y, T z) { return fma(x, y, z); }, a, b, c);
+    return rounded<R>([](T x, T y, T z) { return std::fma(x, y, z); }, a, b, c);
 }
 template <Round R, class T>
 T sqrt(T a) {
@@ -227,6 +221,19 @@ PTX_INSTANTIATE_REDUX(max)
 PTX_INSTANTIATE_REDUX(and_)
 PTX_INSTANTIATE_REDUX(or_)
 PTX_INSTANTIATE_REDUX(xor_)
+
+// ---- kernels --------------------------------------------------------------------------------------------------------
+
+bool register_kernel(const char* mangled_name, PtxEntry entry) {
+#if defined(__x86_64__)
+    if (!__builtin_cpu_supports("fma")) {
+        static const int once = std::fprintf(stderr, "this CPU has no fma instruction: the ptx engine is not available\n");
+        return once == 0;
+    }
+#endif
+    register_ptx(mangled_name, entry);
+    return true;
+}
 
 void trap(const char* what, const char* file, int line) {
     std::fprintf(stderr, "%s:%d: %s\n", file, line, what);

@@ -18,6 +18,12 @@
 #include "kernels/sim/ptx_registry.h"
 
 #define PTX_INLINE CUSIM_INLINE
+// nvcc contracts nearly every product into an fma, and the library's fma is a call: translated code uses the instruction.
+#if defined(__x86_64__)
+    #define PTX_FUNCTION __attribute__((target("fma")))
+#else
+    #define PTX_FUNCTION
+#endif
 // The kernel's source line, for barriers and warp operations: generated code sets it by #line.
 #define PTX_HERE __FILE__, __LINE__
 // One 16-byte access.  In hooked code the call itself must stand in the kernel's line.
@@ -85,29 +91,21 @@ PTX_INLINE uint32_t lane_mask_ge() { return ~lane_mask_lt(); }
 
 // ---- integers: everything wraps, division by zero gives all ones ---------------------------------------------------
 
-// add, sub, mul and mad serve integers and round-to-nearest floats alike; unsigned long words never overflow.
 template <class T>
 PTX_INLINE T add(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return a + b;
-    else return T(Unsigned<T>(a) + Unsigned<T>(b));
+    return T(Unsigned<T>(a) + Unsigned<T>(b));
 }
 template <class T>
 PTX_INLINE T sub(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return a - b;
-    else return T(Unsigned<T>(a) - Unsigned<T>(b));
+    return T(Unsigned<T>(a) - Unsigned<T>(b));
 }
 template <class T>
 PTX_INLINE T mul(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return a * b;
-    else return T(uint64_t(a) * uint64_t(b));
+    return T(uint64_t(a) * uint64_t(b));
 }
 template <class T>
 PTX_INLINE T mul_hi(T a, T b) {
     return T((Wide<T>(a) * Wide<T>(b)) >> kBits<T>);
-}
-template <class T>
-PTX_INLINE Wide<T> mul_wide(T a, T b) {
-    return Wide<T>(Wide<T>(a) * Wide<T>(b));
 }
 // The low 24 bits of each factor, sign-extended where T is signed; bits 0..31 or 16..47 of the 48-bit product.
 template <class T>
@@ -147,10 +145,9 @@ PTX_INLINE T sub_borrow(T a, T b, bool in, bool* out) {
 
 template <class T>
 PTX_INLINE T div(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return a / b;
-    else if (b == 0) return T(-1);
-    else if (std::is_signed_v<T> && b == T(-1)) return sub(T(0), a);  // the quotient of the least integer wraps
-    else return T(a / b);
+    if (b == 0) return T(-1);
+    if (std::is_signed_v<T> && b == T(-1)) return sub(T(0), a);  // the quotient of the least integer wraps
+    return T(a / b);
 }
 template <class T>
 PTX_INLINE T rem(T a, T b) {
@@ -279,22 +276,6 @@ PTX_INLINE uint32_t lop3(uint32_t a, uint32_t b, uint32_t c, unsigned table) {
 }
 
 // ---- floats ---------------------------------------------------------------------------------------------------------
-
-extern const bool have_fma;  // ptx.cpp: does this machine have the instruction?
-
-template <class T>
-PTX_INLINE T fma(T a, T b, T c) {
-#if defined(__x86_64__) && !defined(__FMA__)
-    // The library's fma is a call; nvcc contracts nearly every product, so the instruction is worth a branch.
-    if (have_fma) [[likely]] {
-        if constexpr (sizeof(T) == 4) __asm__("vfmadd231ss %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
-        else __asm__("vfmadd231sd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
-        return c;
-    }
-#endif
-    if constexpr (sizeof(T) == 4) return __builtin_fmaf(a, b, c);
-    else return __builtin_fma(a, b, c);
-}
 
 // Directed rounding (ptx.cpp): exact, by the machine's own rounding mode.
 template <Round R, class T>
@@ -455,6 +436,9 @@ uint32_t match_all(uint32_t mask, uint64_t value, bool* all, const char* file, i
 enum class Reduce { add, min, max, and_, or_, xor_ };
 template <Reduce op, class T>  // T: uint32_t, int32_t
 T redux(uint32_t mask, T value, const char* file, int line);
+
+// Registers a translated kernel, or refuses (once, on stderr) where the machine lacks the fma instruction.
+bool register_kernel(const char* mangled_name, PtxEntry entry);
 
 [[noreturn]] void trap(const char* what, const char* file, int line);
 

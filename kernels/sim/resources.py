@@ -4,10 +4,11 @@
     python3 kernels/sim/resources.py --output kernels/RESOURCES.txt kernels/*.cu        make resources
     python3 kernels/sim/resources.py --check kernels/RESOURCES.txt kernels/*.cu         make resources-check
 
-Nobody reviews machine code, but a table of it can be reviewed: a change that costs a kernel its occupancy, or spills registers
-to memory, appears as a changed line.  Numbers come from ptxas (registers, spills, memory), from the cubin (threads per block,
-loops: sass.py) and from NVIDIA's occupancy rules (occupancy.cpp).  A spill is always a failure.  Another version of nvcc
-allocates registers differently, so --check then compares nothing and says so.
+Run from the project's root.  Nobody reviews machine code, but a table of it can be reviewed: a change that costs a
+kernel its occupancy, or spills registers to memory, appears as a changed line.  Numbers come from ptxas (registers,
+spills, memory), from the cubin (threads per block, loops: sass.py) and from NVIDIA's occupancy rules (occupancy.cpp).
+A spill is always a failure.  Another version of nvcc allocates registers differently, so --check then compares no rows
+and says so.
 
 The dynamic shared memory of a kernel is chosen at launch; its .cu file says what is typical, in a line like
     // resources: nw_smooth_kernel dynamic_smem=29440
@@ -51,7 +52,7 @@ class Row(NamedTuple):
     usage: Usage
     threads: int
     dynamic_smem: int
-    loop: str      # instructions, FFMA share and shared wavefronts, formatted
+    loop: tuple    # of its hottest loop: instructions, % FFMA, shared wavefronts, as text
 
     def order(self):
         return self.file, self.kernel, self.arch
@@ -59,8 +60,8 @@ class Row(NamedTuple):
 
 # ---- what the tools say ----------------------------------------------------------------------------------------------
 
-PTXAS_ENTRY = re.compile(r"Compiling entry function '(?P<name>\S+)' for 'sm_\d+'.*?"
-                         r"(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads.*?"
+PTXAS_ENTRY = re.compile(r"Compiling entry function '(?P<name>\S+)' for 'sm_\d+'.*?(?P<stack>\d+) bytes stack frame, "
+                         r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads.*?"
                          r"Used (?P<registers>\d+) registers(?P<rest>[^\n]*)", re.S)
 
 
@@ -69,18 +70,20 @@ def parse_ptxas(text):
     usage = {}
     for entry in PTXAS_ENTRY.finditer(text):
         smem = re.search(r"(\d+) bytes smem", entry["rest"])
-        usage[entry["name"]] = Usage(int(entry["registers"]), int(entry["stores"]) + int(entry["loads"]), int(entry["stack"]),
-                                     int(smem[1]) if smem else 0)
+        spill = int(entry["stores"]) + int(entry["loads"])
+        usage[entry["name"]] = Usage(int(entry["registers"]), spill, int(entry["stack"]), int(smem[1]) if smem else 0)
     return usage
 
 
 def parse_directives(source, name):
     """{kernel: bytes of dynamic shared memory} from the comments of a .cu file."""
-    found = {kernel: int(size) for kernel, size in re.findall(r"^\s*// resources: (\S+) dynamic_smem=(\d+)\s*$", source, re.M)}
+    lines = re.findall(r"^\s*// resources: (\S+) dynamic_smem=(\d+)\s*$", source, re.M)
+    found = {kernel: int(size) for kernel, size in lines}
+    form = "`// resources: <kernel> dynamic_smem=<bytes>`"
     if len(found) != len(re.findall(r"//\s*resources:", source)):
-        raise Failure(f"{name}: expected each `// resources:` line once per kernel, as `// resources: <kernel> dynamic_smem=<bytes>`")
+        raise Failure(f"{name}: a `// resources:` line could not be read, or names a kernel again; expected {form}")
     if re.search(r"\bLC_DYNAMIC_SMEM\s*\(", source) and not found:
-        raise Failure(f"{name} uses dynamic shared memory; say how much is typical: `// resources: <kernel> dynamic_smem=<bytes>`")
+        raise Failure(f"{name} uses dynamic shared memory; say how much is typical by {form}")
     return found
 
 
@@ -119,7 +122,7 @@ def compile_one(nvcc, source, arch, folder):
     _, kernels = sass.read_cubin(cubin)
     missing = sorted(set(kernels) ^ set(usage))
     if missing:
-        raise Failure(f"{source.name} for sm_{arch}: ptxas and the cubin do not name the same kernels, they differ in {missing}")
+        raise Failure(f"{source.name} for sm_{arch}: kernels named by ptxas and by the cubin differ in {missing}")
     names = short_names(sorted(usage))
     dynamic = parse_directives(source.read_text(), source.name)
     unknown = set(dynamic) - {n.split("<")[0] for n in names.values()}
@@ -129,22 +132,26 @@ def compile_one(nvcc, source, arch, folder):
     for mangled, name in names.items():
         threads = kernels[mangled].max_threads
         if threads is None:
-            raise Failure(f"{source.name}: {name} has no __launch_bounds__, so its occupancy is unknown; every kernel needs one")
+            raise Failure(f"{source.name}: {name} needs __launch_bounds__; without, its occupancy is unknown")
         loop = describe_loop(sass.decode(kernels[mangled].code, arch))
         rows.append(Row(source.name, name, arch, usage[mangled], threads, dynamic.get(name.split("<")[0], 0), loop))
     return rows
 
 
 def measure(nvcc, sources, archs, folder):
-    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(JOBS)
+    try:
         jobs = [pool.submit(compile_one, nvcc, source, arch, folder) for source in sources for arch in archs]
         return sorted((row for job in jobs for row in job.result()), key=Row.order)
+    finally:
+        pool.shutdown(cancel_futures=True)   # after a failure, the files still waiting are not compiled
 
 
 def build_occupancy(nvcc, folder):
     """Compiled by nvcc's host compiler, because nvcc knows where its cuda_occupancy.h is."""
     program = folder / "occupancy"
-    done = subprocess.run([nvcc, "-std=c++20", str(OCCUPANCY_SOURCE), "-o", str(program)], capture_output=True, text=True)
+    command = [nvcc, "-std=c++20", str(OCCUPANCY_SOURCE), "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise Failure(f"{OCCUPANCY_SOURCE.name} does not compile with {nvcc}:\n{done.stderr}")
     return program
@@ -162,7 +169,8 @@ def occupancy(program, questions):
 
 # ---- the table -------------------------------------------------------------------------------------------------------
 
-COLUMNS = ("arch", "regs", "spill", "stack", "smem", "threads", "blocks", "occ", "limit", "loop", "ffma", "waves", "kernel")
+COLUMNS = ("arch", "regs", "spill", "stack", "smem", "threads", "blocks", "occ", "limit", "loop", "ffma", "waves",
+           "kernel")
 WIDTHS = (5, 4, 5, 5, 6, 7, 6, 4, 15, 5, 4, 5, 0)
 HEADER = """\
 # What nvcc makes of every kernel.  Written by `make resources`, compared by `make resources-check`; not edited by hand.
@@ -170,8 +178,9 @@ HEADER = """\
 #
 # regs     registers per thread                      spill  bytes of registers kept in memory instead; must be 0
 # stack    bytes of local memory per thread          smem   bytes of shared memory per block, static and dynamic
-# threads  per block, by __launch_bounds__           blocks that fit at once on one multiprocessor of {gpus}
+# threads  per block, by __launch_bounds__           blocks that fit at once on one multiprocessor
 # occ      % of the warps it could hold              limit  the resource that allows no further block
+#          of {gpus}
 # loop     instructions of the hottest loop, the one with most float32 arithmetic, without the loops inside it
 # ffma     % of these that are FFMA                  waves  passes over the banks of shared memory by one warp in it,
 #                                                           if no conflict adds and no common address saves any
@@ -194,8 +203,9 @@ def format_table(rows, fits, version):
             lines += [f"\n{file}", format_line(COLUMNS)]
         blocks, percent, limits = (str(fit[0]), f"{fit[2]}%", fit[3]) if fit else ("-", "-", "-")
         u = row.usage
-        lines.append(format_line((f"sm_{row.arch}", str(u.registers), str(u.spill), str(u.stack), str(u.smem + row.dynamic_smem),
-                                  str(row.threads), blocks, percent, limits, *row.loop, row.kernel)))
+        memory = (str(u.registers), str(u.spill), str(u.stack), str(u.smem + row.dynamic_smem))
+        lines.append(format_line((f"sm_{row.arch}", *memory, str(row.threads), blocks, percent, limits, *row.loop,
+                                  row.kernel)))
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 
@@ -222,8 +232,8 @@ def differences(old, new):
 
 
 def spills(rows):
-    return [f"{row.file}: {row.kernel} spills {row.usage.spill} bytes on sm_{row.arch}; give it fewer live values or a smaller "
-            "__launch_bounds__" for row in rows if row.usage.spill > 0]
+    return [f"{row.file}: {row.kernel} spills {row.usage.spill} bytes on sm_{row.arch}; give it fewer live values, or "
+            "looser __launch_bounds__" for row in rows if row.usage.spill > 0]
 
 
 def check(path, table, version, rows):
@@ -237,7 +247,7 @@ def check(path, table, version, rows):
         return wrong
     changed = differences(old, table)
     if changed:
-        wrong += [f"{path}: {len(changed)} lines changed (- was, + is); columns: {'  '.join(('file',) + COLUMNS)}"] + changed
+        wrong += [f"{path}: rows changed (- was, + is)", "  ".join((" file",) + COLUMNS), *changed]
         wrong += ["if the change is meant, run `make resources` and commit the file with it"]
     return wrong
 
@@ -248,28 +258,39 @@ def write(path, text):
     aside.replace(path)
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Registers, spills, occupancy and hottest loop of every kernel.")
-    parser.add_argument("sources", nargs="+", type=pathlib.Path, metavar="file.cu")
-    parser.add_argument("--archs", default=" ".join(map(str, ARCHS)), help="default: %(default)s")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--output", type=pathlib.Path, metavar="FILE", help="write the table there instead of to the screen")
-    what.add_argument("--check", type=pathlib.Path, metavar="FILE", help="compare with the table there; fail on a difference")
-    options = parser.parse_args()
-
+def find_tools():
     nvcc = os.environ.get("NVCC") or "nvcc"
     for tool in (nvcc, "c++filt"):
         if not shutil.which(tool):
-            raise Failure(f"{tool} was not found; resources need nvcc (set NVCC=/path/to/nvcc) and c++filt (package binutils)")
+            raise Failure(f"{tool} was not found; needed are nvcc (or NVCC=/path/to/nvcc) and c++filt (binutils)")
+    return nvcc
+
+
+def collect(nvcc, sources, archs):
+    """Rows, and for each what fits on its GPU."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        version = nvcc_version(nvcc)
-        rows = measure(nvcc, options.sources, [int(a) for a in options.archs.split()], folder)
+        rows = measure(nvcc, sources, archs, folder)
         program = build_occupancy(nvcc, folder)
         known = [r for r in rows if r.arch in GPUS]
-        answers = iter(occupancy(program, [(r.arch, r.usage.registers, r.usage.smem, r.dynamic_smem, r.threads) for r in known]))
-    table = format_table(rows, [next(answers) if r.arch in GPUS else None for r in rows], version)
+        answers = iter(occupancy(program, [(r.arch, r.usage.registers, r.usage.smem, r.dynamic_smem, r.threads)
+                                           for r in known]))
+    return rows, [next(answers) if r.arch in GPUS else None for r in rows]
 
+
+def main():
+    parser = argparse.ArgumentParser(description="Registers, spills, occupancy and hottest loop of every kernel.")
+    parser.add_argument("sources", nargs="+", type=pathlib.Path, metavar="file.cu")
+    parser.add_argument("--archs", default=" ".join(map(str, ARCHS)), help="default: '%(default)s'")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--output", type=pathlib.Path, metavar="FILE", help="write the table there, not to the screen")
+    what.add_argument("--check", type=pathlib.Path, metavar="FILE", help="fail if the table there differs")
+    options = parser.parse_args()
+
+    nvcc = find_tools()
+    version = nvcc_version(nvcc)
+    rows, fits = collect(nvcc, options.sources, [int(a) for a in options.archs.split()])
+    table = format_table(rows, fits, version)
     if options.check:
         wrong = check(options.check, table, version, rows)
     else:
@@ -278,7 +299,7 @@ def main():
     if wrong:
         print("\n".join(wrong), file=sys.stderr)
         return 1
-    print(f"{len(rows)} rows, nvcc {version}: no spills" + (f", as in {options.check}" if options.check else ""), file=sys.stderr)
+    print(f"{len({(r.file, r.kernel) for r in rows})} kernels, nvcc {version}: no spills", file=sys.stderr)
     return 0
 
 

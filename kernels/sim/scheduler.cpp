@@ -115,7 +115,8 @@ void Block::start(CudaThread& t) {
     t.state = State::ready;
 }
 
-void Block::resume(CudaThread& t) {
+// Inlined, since processors guess returns from the calls they saw: after a switch every `ret` is a wrong guess.
+inline __attribute__((always_inline)) void Block::resume(CudaThread& t) {
     if (t.state == State::fresh) start(t);
     current_ = &t;
     cusim_indices.thread = t.index;
@@ -189,18 +190,16 @@ static bool same_place(const CudaThread& a, const CudaThread& b) {
 
 // All threads stand at one barrier or have returned; gives whether there is a next phase.
 bool Block::pass_barrier() {
-    CudaThread *first = nullptr, *elsewhere = nullptr, *returned = nullptr;
+    const CudaThread *first = nullptr, *elsewhere = nullptr, *returned = nullptr;
     int waiting = 0;
-    for (int i = 0; i < thread_count_; ++i) {
-        CudaThread& t = threads_[i];
-        if (t.state == State::at_barrier) {
-            ++waiting;
-            if (first == nullptr) first = &t;
-            else if (!same_place(t, *first)) elsewhere = &t;
-            t.state = State::ready;
-        } else if (returned == nullptr) {
-            returned = &t;
+    for (CudaThread* t = threads_.data(); t != threads_.data() + thread_count_; ++t) {
+        if (t->state != State::at_barrier) {
+            returned = returned == nullptr ? t : returned;
+            continue;
         }
+        t->state = State::ready;
+        if (waiting++ == 0) first = t;
+        else if (!same_place(*t, *first)) elsewhere = t;
     }
     if (waiting == 0) return false;
     if (elsewhere != nullptr) {

@@ -54,7 +54,9 @@ class Device {
 
     void sync(StreamQueue& s);
     void sync_all();
-    void sync_quietly(StreamQueue* only);  // for what destructors call: a fault waits for the next sync
+    // For what destructors call: a fault waits for the next sync.
+    void sync_quietly(StreamQueue* only);
+    void release_quietly(void* p);
     void drop_everything();
 
     std::mutex lock;
@@ -194,6 +196,15 @@ void Device::sync_quietly(StreamQueue* only) {
     if (earlier) pending_ = earlier;
 }
 
+void Device::release_quietly(void* p) {
+    sync_quietly(nullptr);
+    try {
+        Arena::get().release(p);
+    } catch (...) {
+        if (!pending_) pending_ = std::current_exception();
+    }
+}
+
 // ---- copies ---------------------------------------------------------------------------------------------------------
 
 uint64_t checksum(const void* p, size_t bytes) {
@@ -294,8 +305,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
 cudaError_t cudaFree(void* p) {
     const Guard guard(device().lock);
     if (p == nullptr) return cudaSuccess;
-    device().sync_quietly(nullptr);
-    Arena::get().release(p);
+    device().release_quietly(p);
     return cudaSuccess;
 }
 

@@ -7,9 +7,24 @@ _INTEGERS = (16, 32, 64)
 _FLOATS = (32, 64)
 
 
-def _template(rounding):
-    """px::add rounds to nearest; px::add<px::Round::up> does not."""
-    return "" if rounding in ("", "nearest") else f"<px::Round::{rounding}>"
+# What C++ computes as PTX does is written as C++: half of the compile time goes into calls of one-line functions.
+_OPERATOR = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+
+
+def integer_operation(opcode, a, b, type_):
+    """add, sub, mul of unsigned integers, which wrap; 16-bit ones would become int on the way."""
+    return f"px::{opcode}({a}, {b})" if type_.bits < 32 else f"({a} {_OPERATOR[opcode]} {b})"
+
+
+def float_operation(opcode, rounding, values, type_):
+    """An operation of floats: C++'s own where it rounds to nearest, a helper such as px::add<px::Round::up> otherwise."""
+    if rounding not in ("", "nearest"):
+        return f"px::{opcode}<px::Round::{rounding}>({', '.join(values)})"
+    if opcode in _OPERATOR:
+        return f"({values[0]} {_OPERATOR[opcode]} {values[1]})"
+    if opcode == "fma":
+        return f"__builtin_fma{'f' if type_.bits == 32 else ''}({', '.join(values)})"
+    return f"px::{opcode}({', '.join(values)})"
 
 
 def unsigned(type_):
@@ -46,8 +61,8 @@ def _float_operation(w, ins, m, type_, operands, helper):
     rounding, ftz, sat = m.rounding(), ftz_flag(m, type_), m.flag("sat")
     m.require(not sat or type_.name == "f32", ".sat is for .f32")
     m.done(operands + 1)
-    values = ", ".join(read_all(w, ins.operands[1:], type_, ftz))
-    return w.write(ins.operands[0], finish(f"px::{helper}{_template(rounding)}({values})", ftz, sat), type_)
+    values = read_all(w, ins.operands[1:], type_, ftz)
+    return w.write(ins.operands[0], finish(float_operation(helper, rounding, values, type_), ftz, sat), type_)
 
 
 @emitter("add", "sub")
@@ -64,7 +79,7 @@ def add_sub(w, ins, m):
         return w.write(ins.operands[0], f"px::{ins.opcode}_sat({', '.join(read_all(w, ins.operands[1:], _S32))})", _S32)
     m.done(3)
     type_ = unsigned(type_)
-    return w.write(ins.operands[0], f"px::{ins.opcode}({', '.join(read_all(w, ins.operands[1:], type_))})", type_)
+    return w.write(ins.operands[0], integer_operation(ins.opcode, *read_all(w, ins.operands[1:], type_), type_), type_)
 
 
 @emitter("addc", "subc")
@@ -83,11 +98,13 @@ def _carry_operation(w, ins, type_, carry_in, carry_out, a, b):
 
 def _product(w, part, type_, a, b):
     """C++ expression of mul.lo, mul.hi or mul.wide, and its type."""
-    if part == "lo":
-        type_ = unsigned(type_)
-    helper = {"lo": "mul", "hi": "mul_hi", "wide": "mul_wide"}[part]
-    result = twice(type_) if part == "wide" else type_
-    return f"px::{helper}({w.read(a, type_)}, {w.read(b, type_)})", result
+    if part == "hi":
+        return f"px::mul_hi({w.read(a, type_)}, {w.read(b, type_)})", type_
+    if part == "wide":
+        wide = twice(type_)
+        return f"(({wide.cpp}){w.read(a, type_)} * ({wide.cpp}){w.read(b, type_)})", wide
+    type_ = unsigned(type_)
+    return integer_operation("mul", w.read(a, type_), w.read(b, type_), type_), type_
 
 
 @emitter("mul")
@@ -110,14 +127,14 @@ def mad(w, ins, m):
     carry = m.flag("cc")
     m.done(4)
     product, result = _product(w, part, type_, *ins.operands[1:3])
-    addend = w.read(ins.operands[3], result)
+    word = unsigned(result)
+    product, addend = f"({word.cpp}){product}", w.read(ins.operands[3], word)
     if not carry and ins.opcode == "mad":
-        return w.write(ins.operands[0], f"px::add({product}, {addend})", result)
+        return w.write(ins.operands[0], integer_operation("add", product, addend, word), word)
     m.require(part != "wide", "a carry does not go with .wide")
     w.uses_carry = True
-    word = unsigned(result)
     carry_in, carry_out = "carry" if ins.opcode == "madc" else "false", "&carry" if carry else "nullptr"
-    return w.write(ins.operands[0], f"px::add_carry(({word.cpp}){product}, ({word.cpp}){addend}, {carry_in}, {carry_out})", word)
+    return w.write(ins.operands[0], f"px::add_carry({product}, {addend}, {carry_in}, {carry_out})", word)
 
 
 @emitter("mul24", "mad24")
@@ -167,8 +184,8 @@ def rcp(w, ins, m):
         return _float_operation(w, ins, m, type_, 1, "rcp_approx")
     rounding, ftz = m.rounding(), ftz_flag(m, type_)
     m.done(2)
-    value, = read_all(w, ins.operands[1:], type_, ftz)
-    return w.write(ins.operands[0], finish(f"px::div{_template(rounding)}(({type_.cpp})1, {value})", ftz, False), type_)
+    values = [f"({type_.cpp})1"] + read_all(w, ins.operands[1:], type_, ftz)
+    return w.write(ins.operands[0], finish(float_operation("div", rounding, values, type_), ftz, False), type_)
 
 
 @emitter("rsqrt")
@@ -301,7 +318,10 @@ def bfi(w, ins, m):
 def shift(w, ins, m):
     type_ = m.type("b" if ins.opcode == "shl" else "bus", _INTEGERS)
     m.done(3)
-    return w.write(ins.operands[0], f"px::{ins.opcode}({w.read(ins.operands[1], type_)}, {w.read(ins.operands[2], _U32)})", type_)
+    value, distance = w.read(ins.operands[1], type_), ins.operands[2]
+    if distance.isdigit() and int(distance) < type_.bits and type_.bits >= 32:
+        return w.write(ins.operands[0], f"({value} {'<<' if ins.opcode == 'shl' else '>>'} {distance})", type_)
+    return w.write(ins.operands[0], f"px::{ins.opcode}({value}, {w.read(distance, _U32)})", type_)
 
 
 @emitter("shf")

@@ -8,7 +8,7 @@ from .registry import emitter
 _SPACES = ("global", "shared", "shared::cta", "local", "const", "param", "param::entry", "param::func")
 # Words that choose a cache, a scope or an order: one simulated GPU executes its accesses one after the other.
 _HINTS = {"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs",
-          "lu", "cv", "wb", "wt", "nc", "unified", "noftz"}
+          "lu", "cv", "wb", "wt", "nc", "unified"}
 _LEVEL_HINTS = ("L1::", "L2::")
 
 

@@ -133,10 +133,10 @@ class _Translator:
     @staticmethod
     def _header_of(function):
         if function.is_entry:
-            return f"static void entry_{identifier(function.name)}([[maybe_unused]] const char* P)"
+            return f"static PTX_FUNCTION void entry_{identifier(function.name)}([[maybe_unused]] const char* P)"
         names = [identifier(v.name) for v in function.returns + function.params]
         parameters = ", ".join(f"[[maybe_unused]] char* {name}" for name in names)
-        return f"static __attribute__((noinline)) void func_{identifier(function.name)}({parameters})"
+        return f"static PTX_FUNCTION __attribute__((noinline)) void func_{identifier(function.name)}({parameters})"
 
     def _function(self, number, function):
         symbols = dict(self._symbols)
@@ -182,7 +182,7 @@ class _Translator:
     def _register(self, function):
         name, size = function.name, offsets(function.params)[-1]
         self._out.own(f'static const bool registered_{identifier(name)} = '
-                      f'(cusim::register_ptx("{name}", {{&entry_{identifier(name)}, {size}}}), true);')
+                      f'px::register_kernel("{name}", {{&entry_{identifier(name)}, {size}}});')
 
 
 def offsets(params):
