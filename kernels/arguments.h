@@ -16,7 +16,8 @@ inline void check_shape(const char* op, int64_t N, int64_t C) {
     LC_CHECK(N >= 0, op << ": N is a number of rows, 0 or more; found N = " << N);
     LC_CHECK(C >= 0, op << ": C is a number of columns, 0 or more; found C = " << C);
     constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / int64_t(sizeof(double));
-    LC_CHECK(C == 0 || N <= kMost / C, op << ": a matrix of N = " << N << " times C = " << C << " elements cannot exist; check the shape");
+    LC_CHECK(C == 0 || N <= kMost / C,
+             op << ": a matrix of N = " << N << " times C = " << C << " elements cannot exist; check the shape");
 }
 
 // An array of the op: its name in the contract, where it is, how many elements it has.
@@ -30,8 +31,8 @@ struct Array {
 };
 
 inline void check_array(const char* op, Array a) {
-    LC_CHECK(a.count == 0 || a.data != nullptr,
-             op << ": " << a.name << " needs " << a.count << " elements but is a null pointer; allocate it on the backend");
+    LC_CHECK(a.count == 0 || a.data != nullptr, op << ": " << a.name << " needs " << a.count
+                                                   << " elements but is a null pointer; allocate it on the backend");
 }
 
 inline bool disjoint(Array a, Array b) {
@@ -43,15 +44,17 @@ inline void check_same_or_disjoint(const char* op, Array out, Array in) {
     check_array(op, out);
     check_array(op, in);
     const bool same = out.data == in.data && out.count == in.count;
-    LC_CHECK(same || disjoint(out, in), op << ": " << out.name << " overlaps a part of " << in.name
-                                           << "; pass the very same array to work in place, or one that shares nothing with it");
+    LC_CHECK(same || disjoint(out, in),
+             op << ": " << out.name << " overlaps a part of " << in.name
+                << "; pass the very same array to work in place, or one that shares nothing with it");
 }
 
 // For ops that do not.
 inline void check_disjoint(const char* op, Array out, Array in) {
     check_array(op, out);
     check_array(op, in);
-    LC_CHECK(disjoint(out, in), op << ": " << out.name << " overlaps " << in.name << "; this op does not work in place, give it its own array");
+    LC_CHECK(disjoint(out, in), op << ": " << out.name << " overlaps " << in.name
+                                   << "; this op does not work in place, give it its own array");
 }
 
 }  // namespace lc

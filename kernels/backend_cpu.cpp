@@ -1,13 +1,12 @@
 // backend_cpu.cpp -- the CPU's entry in the table of backend.h: host memory, no queues, and every op of the inventory.
 //
 // An op has finished when its call returns, so all streams are one and there is nothing to wait for.
-#include <hwy/highway.h>
-#include <omp.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <hwy/highway.h>
+#include <omp.h>
 
 #include "kernels/backend.h"
 
@@ -37,10 +36,12 @@ void release(void* p) { std::free(p); }
 
 void copy(void* dst, const void* src, size_t bytes, Copy, Stream) {
     if (bytes == 0) return;
-    LC_CHECK(dst != nullptr && src != nullptr, "cpu: copy of " << bytes << " bytes from or to a null pointer; allocate both sides");
+    LC_CHECK(dst != nullptr && src != nullptr,
+             "cpu: copy of " << bytes << " bytes from or to a null pointer; allocate both sides");
     const char* d = static_cast<const char*>(dst);
     const char* s = static_cast<const char*>(src);
-    LC_CHECK(d + bytes <= s || s + bytes <= d, "cpu: source and destination of a copy of " << bytes << " bytes overlap; use two arrays");
+    LC_CHECK(d + bytes <= s || s + bytes <= d,
+             "cpu: source and destination of a copy of " << bytes << " bytes overlap; use two arrays");
     std::memcpy(dst, src, bytes);
 }
 
@@ -66,7 +67,7 @@ Backend make_table() {
     b.stream_destroy = stream_destroy;
     b.sync = sync;
     b.wait = wait;
-#define LC_FILL(op)      \
+#define LC_FILL(op)     \
     b.op.fn = &cpu::op; \
     b.op.backend = "cpu";
     LC_ALL_OPS(LC_FILL)

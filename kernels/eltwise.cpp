@@ -1,33 +1,46 @@
 // eltwise.cpp -- CPU backend of eltwise (contract and formulas: eltwise.h).
 //
-// Idea     load a vector of each input, apply the formula, store.  The SIMD code handles one chunk; the loop over chunks,
-//          with its threads, is at the end.  bias repeats b until the pattern is long enough to be added like any array.
-//          dropout computes one Philox group per 64-bit lane, where a 32 x 32 -> 64 bit product is one instruction.
-// Traffic  4 bytes per element and array, each touched once: bound by memory for all but dropout, whose ten Philox rounds
-//          cost about as much as reading and writing the element.
+// Idea     load a vector of each input, apply the formula, store.  The SIMD code handles one chunk; the loop over
+//          chunks, with its threads, is at the end.  bias repeats b until the pattern is long enough to be added like
+//          any array.  dropout computes one Philox group per 64-bit lane, where a 32 x 32 -> 64 bit product is one
+//          instruction.
+// Traffic  4 bytes per element and array, each touched once: bound by memory for all but dropout, which is bound by its
+//          ten Philox rounds while the data is in a cache.  Outputs too large for the caches are written past them.
 // Numbers  one rounding per element: every target and every chunking gives the bits of the scalar formula.
-// Profile  build/bench/eltwise
+// Profile  `make bench`
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/eltwise.cpp"
+#include "kernels/eltwise.h"
+
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-
-#include "kernels/eltwise.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out_i = op(in_i, ...), whole vectors first, then single lanes.  Output and input may be the same array.
+// out_i = op(in_i, ...), whole vectors where they fit, single lanes around them.  Output and input may be one array.
+// With `stream` the vectors go to memory past the caches, which spares reading the lines that they overwrite; such
+// stores must be aligned.
 template <class Op, class... In>
-HWY_INLINE void map(float* out, int64_t n, const Op& op, const In*... in) {
+HWY_INLINE void map(float* out, int64_t n, bool stream, const Op& op, const In*... in) {
     const hn::ScalableTag<float> d;
     const hn::CappedTag<float, 1> one;
     const int64_t lanes = int64_t(hn::Lanes(d));
     int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) hn::StoreU(op(d, hn::LoadU(d, in + i)...), d, out + i);
-    for (; i < n; ++i) hn::StoreU(op(one, hn::LoadU(one, in + i)...), one, out + i);
+    const auto singly = [&](int64_t end) HWY_ATTR {
+        for (; i < end; ++i) hn::StoreU(op(one, hn::LoadU(one, in + i)...), one, out + i);
+    };
+    if (stream) {
+        const int64_t off = int64_t(reinterpret_cast<uintptr_t>(out) / sizeof(float)) % lanes;
+        singly(HWY_MIN(n, (lanes - off) % lanes));
+        for (; i + lanes <= n; i += lanes) hn::Stream(op(d, hn::LoadU(d, in + i)...), d, out + i);
+    } else {
+        for (; i + lanes <= n; i += lanes) hn::StoreU(op(d, hn::LoadU(d, in + i)...), d, out + i);
+    }
+    singly(n);
 }
 
 struct Add {
@@ -56,14 +69,27 @@ struct ReluBwd {
     }
 };
 
-void add_chunk(float* out, const float* x, const float* y, int64_t n) { map(out, n, Add(), x, y); }
-void scale_chunk(float* out, const float* x, float a, int64_t n) { map(out, n, Scale{a}, x); }
-void relu_chunk(float* out, const float* x, int64_t n) { map(out, n, Relu(), x); }
-void relu_bwd_chunk(float* dx, const float* dy, const float* y, int64_t n) { map(dx, n, ReluBwd(), dy, y); }
+void add_chunk(float* out, const float* x, const float* y, int64_t n, bool stream) {
+    map(out, n, stream, Add(), x, y);
+    if (stream) hwy::FlushStream();
+}
+void scale_chunk(float* out, const float* x, float a, int64_t n, bool stream) {
+    map(out, n, stream, Scale{a}, x);
+    if (stream) hwy::FlushStream();
+}
+void relu_chunk(float* out, const float* x, int64_t n, bool stream) {
+    map(out, n, stream, Relu(), x);
+    if (stream) hwy::FlushStream();
+}
+void relu_bwd_chunk(float* dx, const float* dy, const float* y, int64_t n, bool stream) {
+    map(dx, n, stream, ReluBwd(), dy, y);
+    if (stream) hwy::FlushStream();
+}
 
 // The chunk starts at the beginning of the pattern.
-void bias_chunk(float* out, const float* x, const float* pattern, int64_t period, int64_t n) {
-    for (int64_t i = 0; i < n; i += period) map(out + i, HWY_MIN(period, n - i), Add(), x + i, pattern);
+void bias_chunk(float* out, const float* x, const float* pattern, int64_t period, int64_t n, bool stream) {
+    for (int64_t i = 0; i < n; i += period) map(out + i, HWY_MIN(period, n - i), stream, Add(), x + i, pattern);
+    if (stream) hwy::FlushStream();
 }
 
 void dropout_scalar(float* out, const float* x, DropoutRule rule, RandomKey key, int64_t begin, int64_t end) {
@@ -108,8 +134,8 @@ HWY_INLINE Philox4Lanes<V> random_bits4_lanes(D d, RandomKey key, V group) {
     return c;
 }
 
-// Which group a lane computes.  Interleaving pairs the even lanes of all 128-bit blocks, then the odd ones; numbering the
-// groups in that order makes the words come out in the order of the elements.
+// Which group a lane computes.  Interleaving pairs the even lanes of all 128-bit blocks, then the odd ones; numbering
+// the groups in that order makes the words come out in the order of the elements.
 template <class D>
 HWY_INLINE hn::Vec<D> group_of_lane(D d) {
     const size_t blocks = hn::Lanes(d) / 2;
@@ -160,6 +186,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
     #include <cstring>
+    #include <numeric>
     #include <vector>
 
     #include "kernels/arguments.h"
@@ -177,28 +204,37 @@ HWY_EXPORT(dropout_chunk);
 constexpr int64_t kChunk = 1 << 16;
 constexpr int64_t kDropoutChunk = 1 << 14;  // more work per element; a multiple of the 4 words of a Philox group
 
+// Streaming stores pay where the output would not stay in the cache anyway; in place, its lines are there already.
+static bool should_stream(const float* out, const float* x, const float* y, int64_t n) {
+    constexpr int64_t kBeyondCache = 1 << 22;  // elements, 16 MiB
+    return n >= kBeyondCache && out != x && out != y;
+}
+
 void add(float* out, const float* x, const float* y, int64_t n, Stream) {
     check_length("add", n);
     check_same_or_disjoint("add", {"out", out, n}, {"x", x, n});
     check_same_or_disjoint("add", {"out", out, n}, {"y", y, n});
+    const bool stream = should_stream(out, x, y, n);
     for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {  //
-        HWY_DYNAMIC_DISPATCH(add_chunk)(out + i, x + i, y + i, end - i);
+        HWY_DYNAMIC_DISPATCH(add_chunk)(out + i, x + i, y + i, end - i, stream);
     });
 }
 
 void scale(float* out, const float* x, float a, int64_t n, Stream) {
     check_length("scale", n);
     check_same_or_disjoint("scale", {"out", out, n}, {"x", x, n});
+    const bool stream = should_stream(out, x, nullptr, n);
     for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {  //
-        HWY_DYNAMIC_DISPATCH(scale_chunk)(out + i, x + i, a, end - i);
+        HWY_DYNAMIC_DISPATCH(scale_chunk)(out + i, x + i, a, end - i, stream);
     });
 }
 
 void relu(float* out, const float* x, int64_t n, Stream) {
     check_length("relu", n);
     check_same_or_disjoint("relu", {"out", out, n}, {"x", x, n});
+    const bool stream = should_stream(out, x, nullptr, n);
     for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {  //
-        HWY_DYNAMIC_DISPATCH(relu_chunk)(out + i, x + i, end - i);
+        HWY_DYNAMIC_DISPATCH(relu_chunk)(out + i, x + i, end - i, stream);
     });
 }
 
@@ -206,14 +242,21 @@ void relu_bwd(float* dx, const float* dy, const float* y, int64_t n, Stream) {
     check_length("relu_bwd", n);
     check_same_or_disjoint("relu_bwd", {"dx", dx, n}, {"dy", dy, n});
     check_same_or_disjoint("relu_bwd", {"dx", dx, n}, {"y", y, n});
+    const bool stream = should_stream(dx, dy, y, n);
     for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {
-        HWY_DYNAMIC_DISPATCH(relu_bwd_chunk)(dx + i, dy + i, y + i, end - i);
+        HWY_DYNAMIC_DISPATCH(relu_bwd_chunk)(dx + i, dy + i, y + i, end - i, stream);
     });
 }
 
-// How many copies of b make a pattern worth a vector loop: at least 256 elements, and a multiple of 16 (the lanes of the
-// widest target) unless C alone is that long.
-static int64_t pattern_rows(int64_t C) { return C >= 256 ? 1 : 16 * ceil_div(16, C); }
+// How many copies of b make a pattern that vectors can walk along: at least 256 elements, and a multiple of 16 (the
+// lanes of the widest target, one cache line), so that every copy starts at the same alignment.  A long odd row stays
+// alone.
+static int64_t pattern_rows(int64_t C) {
+    constexpr int64_t kLongest = 1 << 15;  // 128 KiB, a part of the second-level cache
+    const int64_t line = 16 / std::gcd(C, int64_t(16));
+    if (line * C > kLongest) return 1;
+    return line * ceil_div(256, line * C);
+}
 
 void bias(float* out, const float* x, const float* b, int64_t N, int64_t C, Stream) {
     check_shape("bias", N, C);
@@ -221,16 +264,18 @@ void bias(float* out, const float* x, const float* b, int64_t N, int64_t C, Stre
     check_same_or_disjoint("bias", {"out", out, N * C}, {"b", b, C});
     if (N == 0 || C == 0) return;
     const int64_t rows = std::min(N, pattern_rows(C)), period = rows * C;
-    std::vector<float> pattern;                                                            // (rows, C)
+    std::vector<float> pattern;  // (rows, C)
     for (int64_t r = 0; r < rows; ++r) pattern.insert(pattern.end(), b, b + C);
+    const bool stream = period % 16 == 0 && should_stream(out, x, nullptr, N * C);
     const int64_t chunk = period * std::max<int64_t>(1, kChunk / period);
     for_each_chunk(N * C, chunk, [&](int64_t i, int64_t end) {
-        HWY_DYNAMIC_DISPATCH(bias_chunk)(out + i, x + i, pattern.data(), period, end - i);
+        HWY_DYNAMIC_DISPATCH(bias_chunk)(out + i, x + i, pattern.data(), period, end - i, stream);
     });
 }
 
 void dropout(float* out, const float* x, float p, RandomKey key, int64_t n, Stream) {
-    LC_CHECK(p >= 0.0f && p < 1.0f, "dropout: p is the probability of dropping an element, 0 <= p < 1; found p = " << p);
+    LC_CHECK(p >= 0.0f && p < 1.0f,
+             "dropout: p is the probability of dropping an element, 0 <= p < 1; found p = " << p);
     check_length("dropout", n);
     check_same_or_disjoint("dropout", {"out", out, n}, {"x", x, n});
     if (p == 0.0f) {  // a copy, because 1.0f * x changes the bits of a signalling NaN

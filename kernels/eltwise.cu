@@ -73,7 +73,7 @@ struct DropoutOp {
 // ---- the kernel -----------------------------------------------------------------------------------------------------
 
 // Four floats from p, of which `left` exist.
-__device__ __forceinline__ void load_group(float (&v)[kEach], const float* p, int64_t left, bool vector) {
+static __device__ __forceinline__ void load_group(float (&v)[kEach], const float* p, int64_t left, bool vector) {
     if (vector) {
         const float4 q = ld4(p);
         v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
@@ -83,7 +83,7 @@ __device__ __forceinline__ void load_group(float (&v)[kEach], const float* p, in
     }
 }
 
-__device__ __forceinline__ void store_group(float* p, const float (&v)[kEach], int64_t left, bool vector) {
+static __device__ __forceinline__ void store_group(float* p, const float (&v)[kEach], int64_t left, bool vector) {
     if (vector) {
         st4(p, make_float4(v[0], v[1], v[2], v[3]));
     } else {

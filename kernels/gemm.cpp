@@ -44,23 +44,29 @@
 namespace lc::cpu {
 namespace {
 
-constexpr int64_t kDepthBlock = 512;     // k per pass: 6 rows of A must fit L1
-constexpr int64_t kColumnBlock = 1024;   // columns per packed block of B; a multiple of every panel width
-constexpr int64_t kTransposedRows = 96;  // rows of A written out at a time where A^T is stored; a multiple of 6 and 12
-constexpr int64_t kRowPadding = 16;  // floats between such rows: 2 KiB apart they would fight for the same cache sets
+constexpr int64_t kDepth = 384;         // k per pass
+constexpr int64_t kNarrowDepth = 1024;  // k per pass where C has at most kNarrow columns
+constexpr int64_t kNarrow = 64;
+constexpr int64_t kColumnBlock = 1024;  // columns per packed block of B; a multiple of every panel width
+constexpr int64_t kRowBlock = 96;       // rows of A copied at a time; a multiple of 6 and 12
+constexpr int64_t kRowPadding = 16;  // floats between copied rows: 4 KiB apart they would fight for the same cache set
 constexpr int64_t kUnitRows = 12;    // tiles begin at multiples of these: the register tiles of every SIMD target
 constexpr int64_t kUnitColumns = 32;
-constexpr double kTileFlops = 2e6;      // about 20 microseconds on one core: less is not worth waking a thread for
-constexpr int64_t kTilesPerThread = 4;  // enough for a thread that was held up to be helped out
+constexpr double kThreadFlops = 2e6;    // about 20 microseconds of one core: less is not worth waking a thread for
+constexpr double kTileFlops = 5e7;      // below this, a thread gets one tile
+constexpr int64_t kTilesPerThread = 4;  // above: enough for a thread that was held up to be helped out
 
 constexpr int64_t round_up(int64_t n, int64_t unit) { return ceil_div(n, unit) * unit; }
 
-// K in equal blocks of at most kDepthBlock.  The only cut that decides bits, so it depends on K and nothing else.
-int64_t k_block(int64_t K) { return std::min(K, round_up(ceil_div(K, ceil_div(K, kDepthBlock)), 8)); }
+// K in equal blocks.  The only cut that decides bits, so it depends on the shape of the product and nothing else.
+int64_t depth_of(const Gemm& g) {
+    const int64_t blocks = ceil_div(g.K, g.N <= kNarrow ? kNarrowDepth : kDepth);
+    return std::min(g.K, round_up(ceil_div(g.K, blocks), 8));
+}
 
 struct Scratch {    // of one thread, reused from tile to tile
-    float* panels;  // packed B: (columns / panel, k_block, panel)
-    float* rows;    // A^T written out: (kTransposedRows, k_block + kRowPadding)
+    float* panels;  // packed B: (columns / panel, depth, panel)
+    float* rows;    // copied A: (kRowBlock, depth + kRowPadding)
 };
 
 }  // namespace
@@ -77,34 +83,42 @@ HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
 namespace {
 
-// C = alpha A^T panels + beta C for A stored (K, rows): kTransposedRows rows at a time are written out as rows.
-void multiply_transposed(Output out, const float* a, int64_t lda, int64_t rows, const float* packed, int64_t cols,
-                         int64_t K, float* scratch) {
-    const int64_t ld = K + kRowPadding;
-    for (int64_t i = 0; i < rows; i += kTransposedRows) {
-        const int64_t m = std::min(kTransposedRows, rows - i);
-        transpose_copy(scratch, ld, a + i, lda, K, m);
-        multiply_panels({out.c + i * out.ldc, out.ldc, out.alpha, out.beta}, scratch, ld, m, packed, cols, K);
+// A as the micro-kernel wants it: element (i, k) is data[i * ld + k].
+struct Rows {
+    const float* data;
+    int64_t ld;
+};
+
+// Rows i .. i + rows of op(A), columns k .. k + depth: in place where they are read once, else as a copy without gaps, or
+// turned round where A^T is stored.
+Rows rows_of(const float* A, const Gemm& g, int64_t i, int64_t rows, int64_t k, int64_t depth, float* copy) {
+    const int64_t ld = depth + kRowPadding;
+    if (g.trans_a) {
+        transpose_copy(copy, ld, A + k * g.lda + i, g.lda, depth, rows);
+        return {copy, ld};
     }
+    const float* in_place = A + i * g.lda + k;
+    if (g.N <= kGroup) return {in_place, g.lda};
+    for (int64_t r = 0; r < rows; ++r) std::memcpy(copy + r * ld, in_place + r * g.lda, size_t(depth) * sizeof(float));
+    return {copy, ld};
 }
 
-// One tile of one product: C (g.M, g.N), with g.K, strides and transposes of the whole.
-void gemm_tile(float* C, const float* A, const float* B, const Gemm& g, Scratch scratch) {
-    const int64_t k_step = k_block(g.K);
+// One tile of one product: C (g.M, g.N), with K, leading dimensions and transposes of the whole product.
+void gemm_tile(float* C, const float* A, const float* B, const Gemm& g, int64_t depth, Scratch scratch) {
     for (int64_t j = 0; j < g.N; j += kColumnBlock) {
         const int64_t cols = std::min(kColumnBlock, g.N - j);
-        for (int64_t k = 0; k < g.K; k += k_step) {
-            const int64_t depth = std::min(k_step, g.K - k);
+        for (int64_t k = 0; k < g.K; k += depth) {
+            const int64_t kc = std::min(depth, g.K - k);
             if (g.trans_b) {
-                pack_transposed(scratch.panels, B + j * g.ldb + k, g.ldb, depth, cols);
+                pack_transposed(scratch.panels, B + j * g.ldb + k, g.ldb, kc, cols);
             } else {
-                pack_plain(scratch.panels, B + k * g.ldb + j, g.ldb, depth, cols);
+                pack_plain(scratch.panels, B + k * g.ldb + j, g.ldb, kc, cols);
             }
-            const Output out = {C + j, g.ldc, g.alpha, k == 0 ? g.beta : 1.0f};
-            if (g.trans_a) {
-                multiply_transposed(out, A + k * g.lda, g.lda, g.M, scratch.panels, cols, depth, scratch.rows);
-            } else {
-                multiply_panels(out, A + k, g.lda, g.M, scratch.panels, cols, depth);
+            for (int64_t i = 0; i < g.M; i += kRowBlock) {
+                const int64_t rows = std::min(kRowBlock, g.M - i);
+                const Rows a = rows_of(A, g, i, rows, k, kc, scratch.rows);
+                const Output out = {C + i * g.ldc + j, g.ldc, g.alpha, k == 0 ? g.beta : 1.0f};
+                multiply_panels(out, a.data, a.ld, rows, scratch.panels, cols, kc);
             }
         }
     }
@@ -132,8 +146,11 @@ struct Grid {
 // As many tiles as are worth it, arranged so that least is packed twice: B is packed `down` times, A read `across` times.
 Grid choose_grid(const Gemm& g, int64_t threads) {
     const int64_t max_down = ceil_div(g.M, kUnitRows), max_across = ceil_div(g.N, kUnitColumns);
-    int64_t tiles = int64_t(std::min(gemm_flops(g) / kTileFlops, double(kTilesPerThread * threads)));
-    if (tiles > threads) tiles -= tiles % threads;
+    const double flops = gemm_flops(g);
+    int64_t tiles = int64_t(std::min(flops / kThreadFlops, double(threads)));
+    if (flops >= kTileFlops * double(threads)) {
+        tiles *= int64_t(std::min(flops / kTileFlops / double(threads), double(kTilesPerThread)));
+    }
     tiles = std::min(ceil_div(tiles, g.batch), max_down * max_across);
     for (; threads > 1 && tiles > 1; --tiles) {
         Grid best = {0, 0};
@@ -179,6 +196,7 @@ struct Tiling {
     Gemm g;
     int64_t rows, cols;  // of a tile; multiples of the units, but for the last ones
     int64_t down, across;
+    int64_t depth;
 
     int64_t count() const { return g.batch * down * across; }
 
@@ -189,7 +207,7 @@ struct Tiling {
         tile.N = std::min(cols, g.N - j);
         HWY_DYNAMIC_DISPATCH(gemm_tile)
         (C + batch * g.stride_c + i * g.ldc + j, A + batch * g.stride_a + (g.trans_a ? i : i * g.lda),
-         B + batch * g.stride_b + (g.trans_b ? j * g.ldb : j), tile, scratch);
+         B + batch * g.stride_b + (g.trans_b ? j * g.ldb : j), tile, depth, scratch);
     }
 };
 
@@ -197,17 +215,17 @@ Tiling choose_tiling(const Gemm& g, int64_t threads) {
     const Grid grid = choose_grid(g, threads);
     const int64_t rows = round_up(ceil_div(g.M, grid.down), kUnitRows);
     const int64_t cols = round_up(ceil_div(g.N, grid.across), kUnitColumns);
-    return {g, rows, cols, ceil_div(g.M, rows), ceil_div(g.N, cols)};  // rounding up may save the last tiles
+    return {g, rows, cols, ceil_div(g.M, rows), ceil_div(g.N, cols), depth_of(g)};  // rounding up may save tiles
 }
 
 void gemm_own(float* C, const float* A, const float* B, const Gemm& g) {
     const int64_t max_threads = omp_in_parallel() ? 1 : omp_get_max_threads();
     const Tiling tiling = choose_tiling(g, max_threads);
-    const int64_t threads = gemm_flops(g) < 2 * kTileFlops ? 1 : std::min(max_threads, tiling.count());
+    const int64_t threads = gemm_flops(g) < 2 * kThreadFlops ? 1 : std::min(max_threads, tiling.count());
 
-    const int64_t depth = k_block(g.K);
+    const int64_t depth = tiling.depth;
     const int64_t panels = depth * std::min(kColumnBlock, round_up(g.N, kUnitColumns));
-    const int64_t rows = g.trans_a ? round_up(kTransposedRows * (depth + kRowPadding), 16) : 0;
+    const int64_t rows = kRowBlock * (depth + kRowPadding);  // a multiple of 16, as panels is
     static thread_local Workspace workspace;
     float* const memory = workspace.floats(threads * (panels + rows));
     const auto scratch = [&](int64_t thread) {

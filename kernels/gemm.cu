@@ -4,30 +4,32 @@
 //          k in steps of 8: while it multiplies one pair of tiles from shared memory, the next pair is on its way from
 //          global memory to registers, and goes to the other half of shared memory afterwards.
 //
-//              A (M, K)                      B (K, N)             C, one block                     one warp
-//              ┌────────────┐                ┌──┬───┬───────┐     128 columns                     8 lanes wide
-//              │            │              8 │  │b_s│       │     ┌──────┬──────┐                 ┌─┬─┬─┬─┬─┬─┬─┬─┐
-//              ├──┬─────────┤   k ->         │  ├───┤       │     │w0  w1│w0  w1│ rows 0..63      │t│ │ │ │ │ │ │ │ 4
-//         128  │a_s  k ->   │                │  │ k │       │     │w2  w3│w2  w3│                 ├─┼─┼─┼─┼─┼─┼─┼─┤ lanes
-//              ├──┴─────────┤                │  │ v │       │     │w4  w5│w4  w5│                 │ │ │ │ │ │ │ │ │ high
-//              │ 8          │                │  │   │       │     │w6  w7│w6  w7│                 ├─┼─┼─┼─┼─┼─┼─┼─┤
-//              └────────────┘                └──┴───┴───────┘     ├──────┼──────┤                 │ │ │ │ │ │ │ │ │
-//                                                                 │ again, the  │ rows 64..127    └─┴─┴─┴─┴─┴─┴─┴─┘
-//                                                                 │ same warps  │                 a cell is 4 x 4
-//                                                                 └──────┴──────┘                 floats of C
-//          Thread t owns a 4 x 4 cell at the same place of each quarter of the tile (64 x 64 tile: of each half, left
-//          and right).  Eight lanes read 8 neighbouring float4 of b_s and one float4 of a_s: no bank conflict.
+//            A (M, K)              B (K, N)               C: one block = one tile          one warp = 4 x 8 lanes
+//            +-----------+         +---+-----+-----+      +-------+-------+                +-+-+-+-+-+-+-+-+
+//            |           |         |   | b_s | 8   |      | w0 w1 | w0 w1 | rows 0..63     |0|1|2|3|4|5|6|7|
+//            +---+-------+         |   +-----+     |      | w2 w3 | w2 w3 |                +-+-+-+-+-+-+-+-+
+//        128 |a_s| k ->  |         |   | k | |     |      | w4 w5 | w4 w5 |                |8| | | | | | | |
+//            +---+-------+         |   |   v |     |      | w6 w7 | w6 w7 |                +-+-+-+-+-+-+-+-+
+//            | 8         |         |   | 128 |     |      +-------+-------+                | | | | | | | | |
+//            +-----------+         +---+-----+-----+      | w0 w1 | w0 w1 | rows 64..127   +-+-+-+-+-+-+-+-+
+//                                                         |  ...  |  ...  |                | | | | | | | |31
+//                                                         +-------+-------+                +-+-+-+-+-+-+-+-+
 //
-// Launch   tile 128: 256 threads, 8 x 8 each; tile 64 for small C: 128 threads, 4 x 8 each.  grid.x = tiles of M, then
-//          of N; grid.z = batch.  Threads outside M, N or K stage zeros and keep reaching the barriers.
+//          A lane is a cell of 4 x 4 elements, at the same place in each quarter of the tile (tile 64: four warps, and
+//          the two halves left and right).  So 8 lanes read 8 neighbouring float4 of b_s and one float4 of a_s, which
+//          costs no bank conflict, and write 128 neighbouring bytes of C.
+//
+// Launch   tile 128: 256 threads, 8 x 8 each; tile 64, for small C and for unaligned operands: 128 threads, 4 x 8 each.
+//          grid = (tiles of M, tiles of N, batch).  Threads outside M, N or K stage zeros and reach every barrier.
 // Shared   2 halves x 2 operands x 8 x (tile + 4) floats: 16.5 KiB (tile 128), 8.5 KiB (tile 64).  One barrier per step:
-//          the half that is written was last read before the previous barrier.  Rows are padded by 4 floats, so that
-//          the transposing store of an operand that is contiguous along k (rows 2 lanes apart) hits 32 different banks.
+//          the half that is written was last read before the previous barrier.  Rows are padded by 4 floats: an operand
+//          that is contiguous along k is transposed by its store, 16 rows x 2 k-groups per warp, and 4 rows of the
+//          shared tile are then 4 * (tile + 4) = 16 banks (mod 32) apart, so that the 32 lanes hit 32 banks.
 // Traffic  compulsory 4 (M K + K N + M N) B.  Scheduled: A once per column of tiles, B once per row of tiles, mostly L2:
-//          8 KiB per step and block for 2 * 128 * 128 * 8 flop -> 32 flop per byte, so bound by the FP32 pipe.
-//          Tile 64: 16 flop per byte.
+//          8 KiB per step and block for 2 * 128 * 128 * 8 flop -> 32 flop per byte: bound by the FP32 pipe.  Tile 64: 16
+//          flop per byte.  C in float4 where it is aligned, else in floats that share their sectors in L2.
 // Numbers  float32, one chain of fused multiply-adds per element in the order of k: bitwise the same for both tiles, any
-//          alignment and any transposes.  No split of k (its partial products would need memory that grows with M N).
+//          alignment and any transposes.  No split of k: its partial products would need memory that grows with M N.
 // Profile  `make sim-profile OP=gemm`
 #include <algorithm>
 
@@ -39,14 +41,13 @@
 
 namespace lc::LC_CUDA_NS {
 
-constexpr int kStep = 8;         // k per pair of tiles
-constexpr int kPad = 4;          // floats behind each row of a shared tile
-constexpr int kNever = 1 << 30;  // a place along k that no step reaches
-constexpr int kCell = 4;         // C is owned in cells of 4 x 4
+constexpr int kStep = 8;  // k per pair of tiles
+constexpr int kPad = 4;   // floats behind each row of a shared tile
+constexpr int kCell = 4;  // C is owned in cells of 4 x 4
 
 // A and B look alike from here: `outer` is m for A and n for B, element (outer, k) lies at outer * outer_stride +
 // k * k_stride, and one of the two strides is 1.
-enum class Layout {
+enum class GemmLayout {
     k_float4,      // k_stride = 1, four k at a time
     outer_float4,  // outer_stride = 1, four outer at a time
     any,           // no alignment: float by float
@@ -66,31 +67,27 @@ struct GemmTask {
     bool c_float4;  // may C be accessed in float4?
 };
 
-// One half of the shared memory of one operand.
-template <int kTile>
-using SharedTile = float[kStep][kTile + kPad];
-
 // ---- from global to shared memory -----------------------------------------------------------------------------------
 
 // The share of one thread in moving the tiles of one operand: four elements per step, which wait in registers between
 // load() and store().  What is the same for all threads stays in the operand, to keep it out of their registers.
-template <int kTile, Layout kLayout>
-struct Stager {
-    static constexpr int kThreads = 2 * kTile;
-    static constexpr int kPitch = kTile + kPad;
-    static constexpr int kOuterHop = kThreads / kStep, kKHop = kThreads / kTile;  // between the four, Layout::any
+template <int kTile, GemmLayout kLayout>
+struct GemmStager {
+    static constexpr int kThreads = 2 * kTile, kPitch = kTile + kPad;
+    static constexpr int kNever = 1 << 30;                                        // a k that no step reaches
+    static constexpr int kOuterHop = kThreads / kStep, kKHop = kThreads / kTile;  // between the four of layout `any`
     const float* next;  // this thread's first element of the tile to be loaded next
     int slot;           // its place in a shared tile
-    int k;              // its place along k, or kNever where the matrix ends before its `outer`
-    int outer_left;     // outer from there to the edge of the matrix, Layout::any
+    int k;              // its place along k, or kNever where `outer` is past the edge of the matrix
+    int outer_left;     // from its `outer` to that edge; layout `any` only
     float v[4];
 
-    __device__ Stager(const GemmOperand& x, unsigned tile) {
+    __device__ GemmStager(const GemmOperand& x, unsigned tile) {
         const int t = int(threadIdx.x);
         int outer;
-        if (kLayout == Layout::k_float4) {  // two threads per row
+        if (kLayout == GemmLayout::k_float4) {  // two threads per row
             outer = t / 2, k = t % 2 * 4;
-        } else if (kLayout == Layout::outer_float4) {
+        } else if (kLayout == GemmLayout::outer_float4) {
             outer = t % (kTile / 4) * 4, k = t / (kTile / 4);
         } else if (x.k_contiguous) {  // eight threads per row
             outer = t / kStep, k = t % kStep;
@@ -104,29 +101,18 @@ struct Stager {
         if (outer_left <= 0) k = kNever;
     }
 
-    // Loads the next tile, of which k_left steps along k exist.
+    // Loads the next tile, of which `k_left` steps along k exist.
     __device__ __forceinline__ void load(const GemmOperand& x, int k_left) {
-        if (kLayout == Layout::any) {
-            x.k_contiguous ? load_floats<true>(x, k_left) : load_floats<false>(x, k_left);
-        } else {
+        if (kLayout != GemmLayout::any) {
             float4 q = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
             if (k < k_left) q = ld4(next);
             v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
-        }
-        next += kLayout == Layout::k_float4 ? kStep : kStep * x.k_stride;
-    }
-
-    __device__ __forceinline__ void store(float* tile, const GemmOperand& x) const {
-        float* const to = tile + slot;
-        if (kLayout == Layout::outer_float4) {
-            st4(to, make_float4(v[0], v[1], v[2], v[3]));
-        } else if (kLayout == Layout::k_float4) {
-#pragma unroll
-            for (int e = 0; e < 4; ++e) to[e * kPitch] = v[e];
+        } else if (x.k_contiguous) {
+            load_floats<true>(x, k_left);
         } else {
-#pragma unroll
-            for (int e = 0; e < 4; ++e) to[x.k_contiguous ? e * kOuterHop : e * kKHop * kPitch] = v[e];
+            load_floats<false>(x, k_left);
         }
+        next += kLayout == GemmLayout::k_float4 ? kStep : kStep * x.k_stride;
     }
 
     template <bool kAlongK>
@@ -134,9 +120,25 @@ struct Stager {
         const float* p = next;
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-            const bool inside = kAlongK ? e * kOuterHop < outer_left && k < k_left : k + e * kKHop < k_left;
+            const bool inside = kAlongK ? k < k_left && e * kOuterHop < outer_left : k + e * kKHop < k_left;
             v[e] = inside ? *p : 0.0f;
             p += kAlongK ? kOuterHop * x.outer_stride : kKHop * x.k_stride;
+        }
+    }
+
+    __device__ __forceinline__ void store(float (&tile)[kStep][kPitch], const GemmOperand& x) const {
+        float* const to = &tile[0][0] + slot;
+        if (kLayout == GemmLayout::outer_float4) {
+            st4(to, make_float4(v[0], v[1], v[2], v[3]));
+            return;
+        }
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            if (kLayout == GemmLayout::k_float4) {
+                to[e * kPitch] = v[e];
+            } else {
+                to[x.k_contiguous ? e * kOuterHop : e * kKHop * kPitch] = v[e];
+            }
         }
     }
 };
@@ -145,23 +147,21 @@ struct Stager {
 
 // Which elements of the tile of C a thread owns: cells at row + i * kRowHop, column + j * kColHop.
 template <int kTile>
-struct Place {
-    static constexpr int kRowHop = 64, kColHop = kTile / 2;  // 16 threads high, kTile / 8 wide
+struct GemmPlace {
+    static constexpr int kRowHop = 64, kColHop = kTile / 2;
     static constexpr int kRowCells = kTile / kRowHop, kColCells = 2;
+    static constexpr int kRows = kRowCells * kCell, kCols = kColCells * kCell;  // elements per thread
     int row, column;
-    __device__ Place() {
-        constexpr int kWarpsWide = kTile / 64;  // a warp is 4 threads high, 8 wide
+    __device__ GemmPlace() {
+        constexpr int kWarpsWide = kTile / 64;
         const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
         row = (warp / kWarpsWide * 4 + lane / 8) * kCell;
         column = (warp % kWarpsWide * 8 + lane % 8) * kCell;
     }
 };
 
-template <int kTile>
-using Accumulator = float[Place<kTile>::kRowCells * kCell][Place<kTile>::kColCells * kCell];
-
 template <int kCells>
-__device__ __forceinline__ void load_cells(float (&v)[kCells * kCell], const float* from, int hop) {
+static __device__ __forceinline__ void load_cells(float (&v)[kCells * kCell], const float* from, int hop) {
 #pragma unroll
     for (int i = 0; i < kCells; ++i) {
         const float4 q = ld4(from + i * hop);
@@ -169,19 +169,19 @@ __device__ __forceinline__ void load_cells(float (&v)[kCells * kCell], const flo
     }
 }
 
-template <int kTile>
-__device__ __forceinline__ void multiply(Accumulator<kTile>& sum, const SharedTile<kTile>& a_s,
-                                         const SharedTile<kTile>& b_s, Place<kTile> at) {
-    using P = Place<kTile>;
+template <int kTile, class P = GemmPlace<kTile>>
+static __device__ __forceinline__ void multiply_tiles(float (&sum)[P::kRows][P::kCols],
+                                                      const float (&a_s)[kStep][kTile + kPad],
+                                                      const float (&b_s)[kStep][kTile + kPad], P at) {
 #pragma unroll
     for (int k = 0; k < kStep; ++k) {
-        float a[P::kRowCells * kCell], b[P::kColCells * kCell];
+        float a[P::kRows], b[P::kCols];
         load_cells<P::kRowCells>(a, &a_s[k][at.row], P::kRowHop);
         load_cells<P::kColCells>(b, &b_s[k][at.column], P::kColHop);
 #pragma unroll
-        for (int i = 0; i < P::kRowCells * kCell; ++i) {
+        for (int i = 0; i < P::kRows; ++i) {
 #pragma unroll
-            for (int j = 0; j < P::kColCells * kCell; ++j) sum[i][j] += a[i] * b[j];
+            for (int j = 0; j < P::kCols; ++j) sum[i][j] += a[i] * b[j];  // nvcc fuses the two
         }
     }
 }
@@ -189,62 +189,64 @@ __device__ __forceinline__ void multiply(Accumulator<kTile>& sum, const SharedTi
 // ---- from registers to C --------------------------------------------------------------------------------------------
 
 // Four neighbours of a row of C, of which `left` exist.
-__device__ __forceinline__ void store_cell_row(float* c, const float* sum, int left, const GemmTask& g) {
-    if (g.c_float4 && left >= kCell) {
+static __device__ __forceinline__ void store_four(float* c, const float* sum, int left, const GemmTask& g) {
+    const bool keep = g.beta != 0.0f;  // else C is not read: it may hold NaN
+    if (g.c_float4 && left >= 4) {
         float4 q = make_float4(g.alpha * sum[0], g.alpha * sum[1], g.alpha * sum[2], g.alpha * sum[3]);
-        if (g.beta != 0.0f) {
+        if (keep) {
             const float4 old = ld4(c);
-            q.x += g.beta * old.x, q.y += g.beta * old.y, q.z += g.beta * old.z, q.w += g.beta * old.w;
+            q = make_float4(fmaf(g.beta, old.x, q.x), fmaf(g.beta, old.y, q.y), fmaf(g.beta, old.z, q.z),
+                            fmaf(g.beta, old.w, q.w));
         }
         st4(c, q);
         return;
     }
 #pragma unroll
-    for (int e = 0; e < kCell; ++e) {
-        if (e < left) c[e] = g.beta == 0.0f ? g.alpha * sum[e] : g.alpha * sum[e] + g.beta * c[e];
+    for (int e = 0; e < 4; ++e) {
+        if (e < left) c[e] = keep ? fmaf(g.beta, c[e], g.alpha * sum[e]) : g.alpha * sum[e];
     }
 }
 
-template <int kTile>
-__device__ __forceinline__ void store_tile(const Accumulator<kTile>& sum, const GemmTask& g, Place<kTile> at) {
-    using P = Place<kTile>;
+template <int kTile, class P = GemmPlace<kTile>>
+static __device__ __forceinline__ void store_tile(const float (&sum)[P::kRows][P::kCols], const GemmTask& g, P at) {
     const int64_t m = int64_t(blockIdx.x) * kTile + at.row, n = int64_t(blockIdx.y) * kTile + at.column;
     const int rows = int(min(g.a.outer - m, int64_t(kTile))), columns = int(min(g.b.outer - n, int64_t(kTile)));
     float* const C = g.C + blockIdx.z * g.stride_c + m * g.ldc + n;  // first element of this thread
 #pragma unroll
-    for (int i = 0; i < P::kRowCells * kCell; ++i) {
+    for (int i = 0; i < P::kRows; ++i) {
         const int row = i / kCell * P::kRowHop + i % kCell;
         if (row >= rows) break;
 #pragma unroll
         for (int j = 0; j < P::kColCells; ++j) {
-            store_cell_row(C + row * g.ldc + j * P::kColHop, &sum[i][j * kCell], columns - j * P::kColHop, g);
+            store_four(C + row * g.ldc + j * P::kColHop, &sum[i][j * kCell], columns - j * P::kColHop, g);
         }
     }
 }
 
-__device__ __forceinline__ int steps_left(int64_t k_left) { return int(min(k_left, int64_t(kStep))); }
-
 // ---- the kernel -----------------------------------------------------------------------------------------------------
 
-template <int kTile, Layout kLayoutA, Layout kLayoutB>
+template <int kTile, GemmLayout kLayoutA, GemmLayout kLayoutB>
 __global__ void __launch_bounds__(2 * kTile, kTile == 128 ? 2 : 4) gemm_kernel(GemmTask g) {
     LC_SHARED(float, a_s, [2][kStep][kTile + kPad]);
     LC_SHARED(float, b_s, [2][kStep][kTile + kPad]);
-    Stager<kTile, kLayoutA> a(g.a, blockIdx.x);
-    Stager<kTile, kLayoutB> b(g.b, blockIdx.y);
-    const Place<kTile> at;
-    Accumulator<kTile> sum = {};
+    using Place = GemmPlace<kTile>;
+    const Place at;
+    GemmStager<kTile, kLayoutA> a(g.a, blockIdx.x);
+    GemmStager<kTile, kLayoutB> b(g.b, blockIdx.y);
+    float sum[Place::kRows][Place::kCols] = {};
 
-    a.load(g.a, steps_left(g.K));
-    b.load(g.b, steps_left(g.K));
+    int ahead = int(min(g.K, int64_t(kStep)));  // how much of the tile to be loaded exists
+    a.load(g.a, ahead);
+    b.load(g.b, ahead);
     int half = 0;
     for (int64_t k_left = g.K; k_left > 0; k_left -= kStep) {
-        a.store(a_s[half][0], g.a);
-        b.store(b_s[half][0], g.b);
-        __syncthreads();                          // this half is complete, and everybody is done with the other one
-        a.load(g.a, steps_left(k_left - kStep));  // in the last step there is nothing left to read
-        b.load(g.b, steps_left(k_left - kStep));
-        multiply<kTile>(sum, a_s[half], b_s[half], at);
+        a.store(a_s[half], g.a);
+        b.store(b_s[half], g.b);
+        __syncthreads();  // this half is complete, and everybody is done with the other one
+        ahead = int(min(k_left - kStep, int64_t(kStep)));
+        a.load(g.a, ahead);  // in the last step nothing is left to read
+        b.load(g.b, ahead);
+        multiply_tiles<kTile>(sum, a_s[half], b_s[half], at);
         half ^= 1;
     }
     store_tile<kTile>(sum, g, at);
@@ -258,7 +260,7 @@ static bool float4_ready(const GemmOperand& x, int64_t K, int64_t batch) {
     return aligned16(x.data) && row % 4 == 0 && ld % 4 == 0 && (batch == 1 || x.batch_stride % 4 == 0);
 }
 
-template <int kTile, Layout kLayoutA, Layout kLayoutB>
+template <int kTile, GemmLayout kLayoutA, GemmLayout kLayoutB>
 void launch_gemm(const GemmTask& all, int64_t batch, Stream s) {
     constexpr int64_t kMaxGrid = 65535;  // of y and z; larger problems take several launches
     for (int64_t n = 0; n < all.b.outer; n += kMaxGrid * kTile) {
@@ -278,7 +280,7 @@ void launch_gemm(const GemmTask& all, int64_t batch, Stream s) {
 
 template <int kTile>
 void launch_float4(const GemmTask& g, int64_t batch, Stream s) {
-    constexpr Layout kK = Layout::k_float4, kOuter = Layout::outer_float4;
+    constexpr GemmLayout kK = GemmLayout::k_float4, kOuter = GemmLayout::outer_float4;
     const bool ka = g.a.k_contiguous, kb = g.b.k_contiguous;
     if (ka && kb) launch_gemm<kTile, kK, kK>(g, batch, s);
     if (ka && !kb) launch_gemm<kTile, kK, kOuter>(g, batch, s);
@@ -300,9 +302,9 @@ static void gemm_own(float* C, const float* A, const float* B, const Gemm& g, St
     }
     // Small tiles where large ones would be half empty or too few for the some 100 multiprocessors of a large GPU; and
     // for operands without alignment, whose bookkeeping and a large tile do not fit into 128 registers.
-    const bool small = g.M <= 64 || g.N <= 64 || ceil_div(g.M, 128) * ceil_div(g.N, 128) * g.batch < 128;
+    const bool small = g.M <= 64 || g.N <= 64 || ceil_div(g.M, 128) * ceil_div(g.N, 128) * g.batch < 96;
     if (!float4_ready(task.a, task.K, g.batch) || !float4_ready(task.b, task.K, g.batch)) {
-        launch_gemm<64, Layout::any, Layout::any>(task, g.batch, s);
+        launch_gemm<64, GemmLayout::any, GemmLayout::any>(task, g.batch, s);
     } else if (small) {
         launch_float4<64>(task, g.batch, s);
     } else {

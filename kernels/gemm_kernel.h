@@ -32,7 +32,6 @@
 
     #include <algorithm>
     #include <cstdint>
-    #include <cstring>
     #include <utility>
 
     #include "hwy/cache_control.h"
@@ -46,7 +45,8 @@ constexpr int kLanes = HWY_LANES(float);                    // floats in a vecto
 constexpr int kTileRows = HWY_TARGET == HWY_AVX3 ? 12 : 6;  // rows of C in registers
 constexpr int kTileVectors = 2;                             // vectors of C per row in registers
 constexpr int kPanel = kTileVectors * kLanes;               // columns of C in registers
-constexpr int64_t kGroupRows = 24, kGroupColumns = 128;
+
+constexpr int64_t kGroup = 128;  // columns that pass by a row of A at a time; a multiple of every kPanel
 
 // ---- the micro-kernel -----------------------------------------------------------------------------------------------
 
@@ -113,6 +113,14 @@ inline int64_t panel_width(int64_t cols) { return cols <= kLanes ? kLanes : kPan
 // Floats that `cols` columns need when packed; the array itself must be 64-byte aligned.
 inline int64_t packed_floats(int64_t K, int64_t cols) { return K * ((cols + kPanel - 1) / kPanel) * kPanel; }
 
+// dst_j = src_j for j < n < kPanel: too short for the price of a call to memcpy.
+HWY_INLINE void copy_short(float* HWY_RESTRICT dst, const float* HWY_RESTRICT src, int64_t n) {
+    const hn::ScalableTag<float> d;
+    int64_t j = 0;
+    for (; j + kLanes <= n; j += kLanes) hn::StoreU(hn::LoadU(d, src + j), d, dst + j);
+    for (; j < n; ++j) dst[j] = src[j];
+}
+
 // dst[j * dst_ld + i] = src[i * src_ld + j]            src (rows, cols)
 inline void transpose_copy(float* HWY_RESTRICT dst, int64_t dst_ld, const float* HWY_RESTRICT src, int64_t src_ld,
                            int64_t rows, int64_t cols) {
@@ -157,24 +165,25 @@ inline void pack_transposed(float* HWY_RESTRICT packed, const float* b, int64_t 
     }
 }
 
-// Packs `cols` columns of op(B) from B stored (K, cols): element (k, j) is b[k * ldb + j].  Rows are read from end to end,
-// which is how memory likes to be read; the writes jump from panel to panel.
+// Packs `cols` columns of op(B) from B stored (K, cols): element (k, j) is b[k * ldb + j].  A few rows at a time are read
+// from end to end, which is how memory likes to be read; what each panel gets of them is written in one piece.
 inline void pack_plain(float* HWY_RESTRICT packed, const float* HWY_RESTRICT b, int64_t ldb, int64_t K, int64_t cols) {
+    constexpr int64_t kRowsAtOnce = 4;
     const hn::ScalableTag<float> d;
     const int64_t full = cols / kPanel * kPanel, rest = cols - full, width = panel_width(rest);
-    for (int64_t k = 0; k < K; ++k) {
-        const float* row = b + k * ldb;  // (cols)
+    for (int64_t k0 = 0; k0 < K; k0 += kRowsAtOnce) {
+        const int64_t k1 = std::min(K, k0 + kRowsAtOnce);
         for (int64_t j = 0; j < full; j += kPanel) {
-#ifdef PFK
-            hwy::Prefetch(row + j + PFK * ldb);
-#endif
-            float* t = packed + j * K + k * kPanel;
-            for (int v = 0; v < kPanel; v += kLanes) hn::Store(hn::LoadU(d, row + j + v), d, t + v);
+            for (int64_t k = k0; k < k1; ++k) {
+                float* t = packed + j * K + k * kPanel;
+                for (int v = 0; v < kPanel; v += kLanes) hn::Store(hn::LoadU(d, b + k * ldb + j + v), d, t + v);
+            }
         }
-        if (rest == 0) continue;
-        float* t = packed + full * K + k * width;
-        std::memcpy(t, row + full, size_t(rest) * sizeof(float));
-        std::fill(t + rest, t + width, 0.0f);
+        for (int64_t k = k0; rest != 0 && k < k1; ++k) {
+            float* t = packed + full * K + k * width;
+            copy_short(t, b + k * ldb + full, rest);
+            std::fill(t + rest, t + width, 0.0f);
+        }
     }
 }
 
@@ -183,43 +192,34 @@ inline void pack_plain(float* HWY_RESTRICT packed, const float* HWY_RESTRICT b, 
 // A tile with fewer columns than its panel: computed in a small array, so that nothing outside C is touched.
 inline void ragged_tile(MicroKernel kernel, Output out, const float* a, int64_t lda, int64_t rows, const float* panel,
                         int64_t cols, int64_t K) {
-    HWY_ALIGN float tile[kTileRows * kPanel] = {};
+    HWY_ALIGN float tile[kTileRows * kPanel];
     const int64_t width = panel_width(cols);
-    const size_t bytes = size_t(cols) * sizeof(float);
     if (out.beta != 0.0f) {
-        for (int64_t r = 0; r < rows; ++r) std::memcpy(tile + r * width, out.c + r * out.ldc, bytes);
+        std::fill(tile, tile + rows * width, 0.0f);
+        for (int64_t r = 0; r < rows; ++r) copy_short(tile + r * width, out.c + r * out.ldc, cols);
     }
     kernel({tile, width, out.alpha, out.beta}, a, lda, panel, K);
-    for (int64_t r = 0; r < rows; ++r) std::memcpy(out.c + r * out.ldc, tile + r * width, bytes);
+    for (int64_t r = 0; r < rows; ++r) copy_short(out.c + r * out.ldc, tile + r * width, cols);
 }
 
-// Every tile of `rows` x `cols`, both at most a few kTileRows and a few panels: kTileRows rows of A stay in L1 while the
-// panels pass by.
-inline void multiply_group(Output out, const float* a, int64_t lda, int64_t rows, const float* packed, int64_t cols,
-                           int64_t K) {
-    for (int64_t i = 0; i < rows; i += kTileRows) {
-        const int64_t m = std::min<int64_t>(kTileRows, rows - i);
-        for (int64_t j = 0; j < cols; j += kPanel) {
-            const int64_t n = std::min<int64_t>(kPanel, cols - j), width = panel_width(n);
-            const MicroKernel kernel = micro_kernel_for(m, width);
-            const Output tile = {out.c + i * out.ldc + j, out.ldc, out.alpha, out.beta};
-            if (n == width) {
-                kernel(tile, a + i * lda, lda, packed + j * K, K);
-            } else {
-                ragged_tile(kernel, tile, a + i * lda, lda, m, packed + j * K, n, K);
-            }
-        }
-    }
-}
-
-// The whole product.  A group of panels is fetched into L2 once for kGroupRows rows of A, not once for every kTileRows.
+// All tiles.  kTileRows rows of A stay in L1 while a group of panels, which stays in L2, passes by; then come the next rows,
+// and when all rows have been, the next group.  So `rows` should be few enough for A to stay in L2 (about 100), or `cols`
+// no more than one group.
 inline void multiply_panels(Output out, const float* a, int64_t lda, int64_t rows, const float* packed, int64_t cols,
                             int64_t K) {
-    for (int64_t i = 0; i < rows; i += kGroupRows) {
-        const int64_t m = std::min(kGroupRows, rows - i);
-        for (int64_t j = 0; j < cols; j += kGroupColumns) {
-            const Output part = {out.c + i * out.ldc + j, out.ldc, out.alpha, out.beta};
-            multiply_group(part, a + i * lda, lda, m, packed + j * K, std::min(kGroupColumns, cols - j), K);
+    for (int64_t group = 0; group < cols; group += kGroup) {
+        for (int64_t i = 0; i < rows; i += kTileRows) {
+            const int64_t m = std::min<int64_t>(kTileRows, rows - i);
+            for (int64_t j = group; j < std::min(cols, group + kGroup); j += kPanel) {
+                const int64_t n = std::min<int64_t>(kPanel, cols - j), width = panel_width(n);
+                const MicroKernel kernel = micro_kernel_for(m, width);
+                const Output tile = {out.c + i * out.ldc + j, out.ldc, out.alpha, out.beta};
+                if (n == width) {
+                    kernel(tile, a + i * lda, lda, packed + j * K, K);
+                } else {
+                    ragged_tile(kernel, tile, a + i * lda, lda, m, packed + j * K, n, K);
+                }
+            }
         }
     }
 }

@@ -2,9 +2,9 @@
 //
 //     for_each_chunk(n, chunk, [&](int64_t begin, int64_t end) { ... });
 //
-// The cuts are at multiples of `chunk`, whatever the number of threads: who computes a chunk may change, what is computed
-// may not.  That is how every CPU op gives the same bits for 1, 2 or 64 threads.  A single chunk runs on the calling
-// thread, so `chunk` is also the size below which waking threads costs more than it brings.
+// The cuts are at multiples of `chunk`, whatever the number of threads: who computes a chunk may change, what is
+// computed may not.  That is how every CPU op gives the same bits for 1, 2 or 64 threads.  A single chunk runs on
+// the calling thread, so `chunk` is also the size below which waking threads costs more than it brings.
 //
 // The loops stand outside the SIMD namespaces and call into them once per chunk: an OpenMP region inside a function
 // compiled for AVX2 is not reliably compiled for AVX2 itself.  The body must not throw; check arguments before.

@@ -44,7 +44,7 @@ struct SumReduction : SumOf {
 struct MaxReduction {
     using State = uint64_t;
     __device__ static State nothing() { return 0; }
-    __device__ static State join(State a, State b) { return a > b ? a : b; }
+    __device__ static State join(State a, State b) { return max(a, b); }
 
     __device__ static State element(float x, int64_t index) {
         const uint32_t bits = __float_as_uint(x), sign = bits >> 31;
@@ -69,8 +69,8 @@ struct MaxReduction {
 
 // Joins elements first, first + step, ... below end; element i lies at line[i * stride].
 template <class Op, class In>
-__device__ __forceinline__ typename Op::State fold(const In* line, int64_t first, int64_t end, int64_t step,
-                                                   int64_t stride) {
+static __device__ __forceinline__ typename Op::State fold(const In* line, int64_t first, int64_t end, int64_t step,
+                                                          int64_t stride) {
     typename Op::State total = Op::nothing();
     for (int64_t i0 = first; i0 < end; i0 += kUnroll * step) {
         typename Op::State v[kUnroll];
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kRowBlock)
     const bool live = r < N;
     const int64_t end = live ? min(first + kRowSegment, C) : 0;  // without a row there is nothing to fold
     const int lane = int(threadIdx.x) & (lanes - 1);
-    typename Op::State v = fold<Op>(live ? x + r * C : x, first + lane, end, lanes, 1);
+    typename Op::State v = fold<Op>(x + r * C, first + lane, end, lanes, 1);
     v = group_reduce<Op>(v, lanes);
     if (!live || lane != 0) return;
     if (segments == 1) {
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kRowBlock)
     const int64_t segment = blockIdx.x / strips, strip = blockIdx.x - segment * strips;
     const int64_t c = strip * width + (t & (width - 1)), first = segment * height * kRowsPerThread;
     const int64_t end = c < C ? min(first + height * kRowsPerThread, N) : 0;
-    tree[t] = fold<Op>(c < C ? x + c : x, first + t / width, end, height, C);
+    tree[t] = fold<Op>(x + c, first + t / width, end, height, C);
     __syncthreads();
     for (int half = kRowBlock / 2; half >= width; half /= 2) {
         if (t < half) tree[t] = Op::join(tree[t], tree[t + half]);

@@ -13,14 +13,14 @@
 
 // Included once per target: Highway flips HWY_TARGET_TOGGLE, so an ordinary #pragma once would be wrong.
 #if defined(LC_KERNELS_SIMD_MATH_H) == defined(HWY_TARGET_TOGGLE)
-#    ifdef LC_KERNELS_SIMD_MATH_H
-#        undef LC_KERNELS_SIMD_MATH_H
-#    else
-#        define LC_KERNELS_SIMD_MATH_H
-#    endif
+    #ifdef LC_KERNELS_SIMD_MATH_H
+        #undef LC_KERNELS_SIMD_MATH_H
+    #else
+        #define LC_KERNELS_SIMD_MATH_H
+    #endif
 
-#    include <hwy/highway.h>
-#    include <limits>
+    #include <hwy/highway.h>
+    #include <limits>
 
 HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {

@@ -6,8 +6,8 @@
 //     load_padded(d, p, n, fill)      the first n lanes from memory, the others `fill`; n less than a whole vector
 //     store_first(v, d, p, n)         the first n lanes to memory
 //
-// With few columns a row does not fill a vector, and what it fills has to be reduced across lanes.  Turned by 90 degrees,
-// every lane owns a row: maximum, exp and sum are plain vector operations, and no lane is idle.
+// With few columns a row does not fill a vector, and what it fills has to be reduced across lanes.  Turned by 90
+// degrees, every lane owns a row: maximum, exp and sum are plain vector operations, and no lane is idle.
 
 // Included once per target: Highway flips HWY_TARGET_TOGGLE, so an ordinary #pragma once would be wrong.
 #if defined(LC_KERNELS_SIMD_ROWS_H) == defined(HWY_TARGET_TOGGLE)
@@ -17,9 +17,8 @@
         #define LC_KERNELS_SIMD_ROWS_H
     #endif
 
-    #include <hwy/highway.h>
-
     #include <cstdint>
+    #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
@@ -122,8 +121,8 @@ HWY_INLINE void store_four_columns(D d, float* x, const float* tile, int64_t C, 
 
 // The last four columns may overlap the four before them; moving a column twice does no harm.
 template <class D>
-HWY_INLINE void load_columns(D d, float* tile,               // (C, lanes), aligned
-                             const float* x, int64_t C) {    // (lanes, C)
+HWY_INLINE void load_columns(D d, float* tile,             // (C, lanes), aligned
+                             const float* x, int64_t C) {  // (lanes, C)
     const int64_t lanes = int64_t(hn::Lanes(d));
     if (C >= 4) {
         for (int64_t c = 0; c + 4 <= C; c += 4) load_four_columns(d, tile, x, C, c);
@@ -140,8 +139,8 @@ HWY_INLINE void load_columns(D d, float* tile,               // (C, lanes), alig
 }
 
 template <class D>
-HWY_INLINE void store_columns(D d, float* x,                       // (lanes, C)
-                              const float* tile, int64_t C) {      // (C, lanes), aligned
+HWY_INLINE void store_columns(D d, float* x,                   // (lanes, C)
+                              const float* tile, int64_t C) {  // (C, lanes), aligned
     const int64_t lanes = int64_t(hn::Lanes(d));
     if (C >= 4) {
         for (int64_t c = 0; c + 4 <= C; c += 4) store_four_columns(d, x, tile, C, c);

@@ -1,22 +1,24 @@
 // softmax.cpp -- CPU backend of softmax (contract and formulas: softmax.h).
 //
-// Idea     few classes: as many rows as the vector has lanes are turned into columns (simd_rows.h), so that a lane owns a row
-//          and nothing is ever reduced across lanes.  Many classes: one row at a time, its vectors run along the classes.
-// Traffic  softmax and log_softmax read and write each score once (the passes over a row stay in the first-level cache):
-//          8 bytes and one exp per element.  The backward ops move 12 bytes; log_softmax_bwd has the exp as well.
-// Numbers  float32 sums of at most 32 terms per lane, joined in double.  Scores are shifted by the row's maximum before exp,
-//          so S is in [1, C].  A NaN or an infinite maximum reaches S, and S reaches every element of the row:
+// Idea     few classes: as many rows as the vector has lanes are turned into columns (simd_rows.h), so that a lane owns
+//          a row and nothing is ever reduced across lanes.  Many classes: one row at a time, its vectors run along the
+//          classes.
+// Traffic  softmax and log_softmax read and write each score once (the passes over a row stay in the first-level
+//          cache): 8 bytes and one exp per element.  The backward ops move 12 bytes, log_softmax_bwd with an exp.
+// Numbers  float32 sums of at most 32 terms per lane, joined in double.  Scores are shifted by the row's maximum before
+//          exp, so S is in [1, C].  A NaN or an infinite maximum reaches S, and S reaches every element of the row:
 //          (+inf) - (+inf) and (-inf) - (-inf) are NaN, so broken rows need no branch.
 //          Order of sums: by class, fixed by C and the SIMD target; threads only share out whole rows.
-// Profile  build/bench/softmax
+// Profile  `make bench`
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax.cpp"
+#include "kernels/softmax.h"
+
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include "kernels/simd_math.h"
 #include "kernels/simd_rows.h"
-#include "kernels/softmax.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
@@ -110,8 +112,8 @@ HWY_INLINE void for_groups_of_rows(const Op& op, float* out, const float* a, con
 
 // ---- many classes: one row at a time --------------------------------------------------------------------------------
 
-// Where C is not a multiple of the lanes, the last vector of a row reaches back over elements that were already done.  It
-// is loaded before anything is stored, so that working in place changes nothing, and stores what is already there.
+// Where C is not a multiple of the lanes, the last vector of a row reaches back over elements that were already done.
+// It is loaded before anything is stored, so that working in place changes nothing, and stores what is already there.
 
 HWY_INLINE V max_of_row(const float* x, int64_t C) {
     V m0 = hn::LoadU(d, x + C - kLanes), m1 = m0;
@@ -156,26 +158,34 @@ HWY_INLINE V sum_row(float* out, int64_t C, const F& f, const In*... in) {
 
 void softmax_row(float* y, const float* x, int64_t C) {
     const V m = max_of_row(x, C);
-    const V sum = sum_row(y, C, [&](V v) HWY_ATTR { return exp_lanes(d, hn::Sub(v, m)); }, x);
+    const V sum = sum_row(
+        y, C, [&](V v) HWY_ATTR { return exp_lanes(d, hn::Sub(v, m)); }, x);
     const V inverse = hn::Div(hn::Set(d, 1.0f), sum);
-    map_row(y, C, [&](V e) HWY_ATTR { return hn::Mul(e, inverse); }, y);
+    map_row(
+        y, C, [&](V e) HWY_ATTR { return hn::Mul(e, inverse); }, y);
 }
 
 void log_softmax_row(float* y, const float* x, int64_t C) {
     const V m = max_of_row(x, C);
-    const V sum = sum_row(nullptr, C, [&](V v) HWY_ATTR { return exp_lanes(d, hn::Sub(v, m)); }, x);
+    const V sum = sum_row(
+        nullptr, C, [&](V v) HWY_ATTR { return exp_lanes(d, hn::Sub(v, m)); }, x);
     const V log_sum = log_lanes(d, sum);
-    map_row(y, C, [&](V v) HWY_ATTR { return hn::Sub(hn::Sub(v, m), log_sum); }, x);
+    map_row(
+        y, C, [&](V v) HWY_ATTR { return hn::Sub(hn::Sub(v, m), log_sum); }, x);
 }
 
 void softmax_bwd_row(float* dx, const float* dy, const float* y, int64_t C) {
-    const V dot = sum_row(nullptr, C, [](V g, V p) HWY_ATTR { return hn::Mul(g, p); }, dy, y);
-    map_row(dx, C, [&](V g, V p) HWY_ATTR { return hn::Mul(p, hn::Sub(g, dot)); }, dy, y);
+    const V dot = sum_row(
+        nullptr, C, [](V g, V p) HWY_ATTR { return hn::Mul(g, p); }, dy, y);
+    map_row(
+        dx, C, [&](V g, V p) HWY_ATTR { return hn::Mul(p, hn::Sub(g, dot)); }, dy, y);
 }
 
 void log_softmax_bwd_row(float* dx, const float* dy, const float* y, int64_t C) {
-    const V sum = sum_row(nullptr, C, [](V g) HWY_ATTR { return g; }, dy);
-    map_row(dx, C, [&](V g, V log_p) HWY_ATTR { return hn::NegMulAdd(exp_lanes(d, log_p), sum, g); }, dy, y);
+    const V sum = sum_row(
+        nullptr, C, [](V g) HWY_ATTR { return g; }, dy);
+    map_row(
+        dx, C, [&](V g, V log_p) HWY_ATTR { return hn::NegMulAdd(exp_lanes(d, log_p), sum, g); }, dy, y);
 }
 
 // ---- chunks of rows -------------------------------------------------------------------------------------------------

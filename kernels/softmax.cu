@@ -23,7 +23,7 @@ namespace lc::LC_CUDA_NS {
 struct RowShare {
     int64_t first, end;
 };
-__device__ __forceinline__ RowShare row_share(int64_t N, int64_t C, int lanes) {
+static __device__ __forceinline__ RowShare row_share(int64_t N, int64_t C, int lanes) {
     const int64_t r = (int64_t(blockIdx.x) * kRowBlock + threadIdx.x) / lanes;
     if (r >= N) return {0, 0};
     return {r * C + (int(threadIdx.x) & (lanes - 1)), (r + 1) * C};

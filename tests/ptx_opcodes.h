@@ -2,8 +2,8 @@
 //
 //     X(name, d, a, b, c, e, "PTX; %0 is the result, %1 .. %4 the operands", expected C++ expression of x, y, z, w)
 //
-// d is the type of the result, a b c e those of x y z w.  tests/ptx_opcodes.cu makes a kernel of each row (by nvcc, from
-// the PTX alone), tests/test_ptx.cpp runs it on edge values and compares with the expression (from ptx_oracle.h alone).
+// d is the type of the result, a b c e those of x y z w.  tests/ptx_opcodes.cu makes a kernel of each row (by nvcc,
+// from the PTX alone), tests/test_ptx.cpp runs it on edge values and compares with the expression (from ptx_oracle.h alone).
 #pragma once
 
 // clang-format off
@@ -357,6 +357,22 @@
         "{ add.u32 %0, %1, 0x10; sub.u32 %0, %0, -5; xor.b32 %0, %0, 0b101; " \
         "add.u32 %0, %0, 7U; add.u32 %0, %0, WARP_SZ; }", \
         ((x + 16 + 5) ^ 5) + 39)
+
+// ---- whole functions of CUDA's library, as nvcc expands them -----------------------------------------------------------
+
+// X(name, type, error in units in the last place that CUDA documents, CUDA's function, the same in long double)
+#define PTX_MATH(X) \
+    X(expf, f32, 1, expf(x), expl(x))          X(logf, f32, 1, logf(x), logl(x))        X(sinf, f32, 2, sinf(x), sinl(x)) \
+    X(cosf, f32, 2, cosf(x), cosl(x))          X(tanf, f32, 4, tanf(x), tanl(x))        X(tanhf, f32, 2, tanhf(x), tanhl(x)) \
+    X(exp2f, f32, 2, exp2f(x), exp2l(x))       X(log2f, f32, 1, log2f(x), log2l(x))     X(log1pf, f32, 1, log1pf(x), log1pl(x)) \
+    X(expm1f, f32, 1, expm1f(x), expm1l(x))    X(erff, f32, 2, erff(x), erfl(x))        X(cbrtf, f32, 1, cbrtf(x), cbrtl(x)) \
+    X(powf, f32, 4, powf(x, y), powl(x, y))    X(sqrtf, f32, 0, sqrtf(x), sqrtl(x))     X(rsqrtf, f32, 2, rsqrtf(x), 1 / sqrtl(x)) \
+    X(divf, f32, 0, x / y, (long double)x / y) X(fmodf, f32, 0, fmodf(x, y), fmodl(x, y)) \
+    X(floorf, f32, 0, floorf(x), floorl(x))    X(rintf, f32, 0, rintf(x), rintl(x))     X(hypotf, f32, 3, hypotf(x, y), hypotl(x, y)) \
+    X(exp, f64, 1, exp(x), expl(x))            X(log, f64, 1, log(x), logl(x))          X(sin, f64, 2, sin(x), sinl(x)) \
+    X(cos, f64, 2, cos(x), cosl(x))            X(pow, f64, 2, pow(x, y), powl(x, y))    X(tanh, f64, 2, tanh(x), tanhl(x)) \
+    X(erf, f64, 2, erf(x), erfl(x))            X(log1p, f64, 1, log1p(x), log1pl(x))    X(cbrt, f64, 1, cbrt(x), cbrtl(x)) \
+    X(sqrt, f64, 0, sqrt(x), sqrtl(x))         X(fmod, f64, 0, fmod(x, y), fmodl(x, y)) X(round, f64, 0, round(x), roundl(x))
 // clang-format on
 
 #define PTX_EXACT(X) \

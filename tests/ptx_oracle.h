@@ -60,7 +60,8 @@ T round_real(Mode mode, T guess, Compare compare) {
 template <class T>
 T fma(Mode mode, T a, T b, T c) {
     const f128 p = f128(a) * f128(b), hi = p + f128(c);
-    if (!std::isfinite(a) || !std::isfinite(b) || !std::isfinite(c)) return a * b + c;
+    if (!std::isfinite(a) || !std::isfinite(b)) return a * b + c;
+    if (!std::isfinite(c)) return c;
     const f128 t = hi - p, lo = (p - (hi - t)) + (f128(c) - t);
     if (hi == 0 && lo == 0) {
         const bool negative_product = std::signbit(a) != std::signbit(b);

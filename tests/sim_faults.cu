@@ -401,7 +401,7 @@ template <bool kBad>
 __global__ void __launch_bounds__(32) divergent_shuffle_kernel(float* x) {
     float v = x[threadIdx.x];
     if (!kBad || threadIdx.x < 16) v += __shfl_xor_sync(kFullWarp, v, 1);  // the mask names lanes that never come
-    else v += __shfl_xor_sync(0xffff0000u, v, 1);
+    __syncthreads();
     x[threadIdx.x] = v;
 }
 template <bool kBad>

@@ -93,7 +93,6 @@ Stack StackPool::take() {
 }
 
 void StackPool::give_abandoned(Stack s) {
-    __asan_unpoison_memory_region(s.base + kPage, kStackBytes - kPage);
 #if CUSIM_TSAN
     __tsan_destroy_fiber(s.tsan_fiber);
     s.tsan_fiber = __tsan_create_fiber(0);
@@ -112,6 +111,7 @@ bool in_stack_guard(const void* p) {
 // ---- switching ------------------------------------------------------------------------------------------------------
 
 void prepare_context(Context& c, const Stack& stack, size_t skip, void (*entry)()) {
+    __asan_unpoison_memory_region(stack.base + kPage, kStackBytes - kPage);  // functions that never returned left marks
 #if CUSIM_ASAN || CUSIM_TSAN
     c.stack_bottom = stack.base + kPage;
     c.stack_bytes = kStackBytes - kPage;

@@ -48,7 +48,7 @@ class StackPool {
   public:
     Stack take();
     void give(Stack s) { free_.push_back(s); }
-    void give_abandoned(Stack s);  // its functions never returned: their marks in the sanitizers' books are wiped
+    void give_abandoned(Stack s);  // its functions never returned: ThreadSanitizer's books are wiped
 
   private:
     void grow();

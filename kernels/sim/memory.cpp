@@ -35,6 +35,8 @@ void forget_pages(void* begin, void* end) {
     if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
+constexpr size_t kRefillBytes = 64 * 1024;
+
 int access_depth = 0;
 
 }  // namespace
@@ -116,9 +118,11 @@ void Arena::release(void* p) {
     DeviceBuffer& b = it->second;
     b.freed = true;
     in_use_ -= b.bytes;
-    {
+    if (b.bytes <= kRefillBytes) {
         const ArenaAccess access;
         std::memset(p, 0xff, b.bytes);  // whoever reads on reads NaN
+    } else {
+        forget_pages(p, base_ + b.offset + b.bytes);  // opening and closing costs time for every page that is there
     }
     __asan_poison_memory_region(p, b.bytes);
     if (flags_ != nullptr) mark(flags_, b.offset, b.bytes, kExists | kWritten, false);
@@ -132,7 +136,6 @@ void Arena::evict_oldest() {
     quarantine_.pop_front();
     quarantined_ -= b.bytes;
     buffers_.erase(b.offset);
-    forget_pages(base_ + b.offset, base_ + b.offset + b.bytes);
     if (cells_ != nullptr) forget_pages(cells_ + b.offset / 4, cells_ + (b.offset + b.bytes) / 4);
 }
 

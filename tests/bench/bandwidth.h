@@ -16,7 +16,6 @@
 #include <cstring>
 #include <omp.h>
 #include <string>
-#include <vector>
 
 #include "kernels/backend.h"
 
@@ -35,7 +34,9 @@ class Bandwidth {
     // `bytes` is what the op must read and write in total.
     template <class Run>
     void row(const std::string& op, const std::string& shape, double bytes, const Run& run) {
-        std::vector<char> from(size_t(bytes / 2), 1), to(from.size(), 2);
+        const lc::Backend& b = *lc::find_backend("cpu");
+        lc::Buffer<char> from(b, int64_t(bytes / 2)), to(b, from.size());
+        std::memset(from.data(), 1, from.bytes());
         run();  // wakes the threads, touches the pages
         copy(to, from);
         double op_time = 1e30, copy_time = 1e30, spent = 0;
@@ -57,12 +58,12 @@ class Bandwidth {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
 
-    static void copy(std::vector<char>& to, const std::vector<char>& from) {
+    static void copy(lc::Buffer<char>& to, const lc::Buffer<char>& from) {
 #pragma omp parallel
         {
-            const size_t threads = size_t(omp_get_num_threads()), me = size_t(omp_get_thread_num());
-            const size_t begin = from.size() * me / threads, end = from.size() * (me + 1) / threads;
-            if (begin < end) std::memcpy(to.data() + begin, from.data() + begin, end - begin);
+            const int64_t threads = omp_get_num_threads(), me = omp_get_thread_num();
+            const int64_t begin = from.size() * me / threads, end = from.size() * (me + 1) / threads;
+            std::memcpy(to.data() + begin, from.data() + begin, size_t(end - begin));
         }
     }
 
