@@ -1,30 +1,33 @@
-// gemm.cpp -- CPU backend of gemm, engine `own` (contract and formula: gemm.h, registers and panels: gemm_kernel.h).
+// gemm.cpp -- CPU backend of gemm, engine `own` (contract and formula: gemm.h; registers and panels: gemm_kernel.h).
 //
-// Idea     C is cut into a grid of tiles, a few per thread; a tile is computed by one thread from beginning to end.
-//          A tile walks along k in blocks of at most 512 and along its columns in blocks of at most 1024:
+// Idea     C is cut into a grid of tiles, a few per thread.  One thread computes a tile from beginning to end, in blocks
+//          that fit the caches.  B is packed, because the micro-kernel wants 16 neighbours for each k, aligned and without
+//          gaps; A it can read row by row, as long as its rows do not fall into the same cache sets.
 //
-//                              columns: 1024 at a time                  packed B block (512, 1024)  2 MiB   L3, L2
-//                                 ┌───────┬──────┐                      one panel of it (512, 16)  32 KiB   L2, L1
-//             op(B) (K, N)        │packed │      │  k: 512 at a time    6 rows of A (6, 512)       12 KiB   L1
-//                                 ├───────┤      │                      a tile of C (6, 16)                 registers
-//                                 │       │      │
-//             op(A) (M, K)        └───────┴──────┘                      for columns j in steps of 1024
-//             ┌───────┬──────┐    ┌───────┬──────┐                          for k in steps of 512
-//             │ ─ 6 ─ │      │    │▓▓┆▓▓┆▓▓      │ <- 6 rows of C               pack B block
-//             │ rows  │      │    │       │      │                              for rows i in steps of 6
-//             │ in    │      │    │ tile of      │                                  for panels of B in the block
-//             │ place │      │    │ a thread     │                                      micro-kernel
-//             └───────┴──────┘    └───────┴──────┘
+//                                                                      what is kept where (AVX2)
+//               op(B) (K, N)              1024 columns                     for columns j in steps of 1024
+//                                     ┌──────────────┬─────┐                   for k in steps of 384
+//                                 384 │[][][][][][][]│     │                       pack B  (384, 1024)  1.5 MiB  L3
+//                                     ├──────────────┘     │                       for rows i in steps of 96
+//                                     │  panels of 16      │                           copy A  (96, 384)  144 KiB  L2
+//               op(A) (M, K)          └────────────────────┘                           for groups of 8 panels
+//               384                                                                            (384, 128)  192 KiB  L2
+//             ┌──────┬────────┐       ┌──────────────┬─────┐                               for rows in steps of 6
+//          96 │══════│        │       │══6 x 16══════│     │                                   (6, 384)  9 KiB  L1
+//             │      │        │       │              │     │                                   for panels of the group
+//             ├──────┘        │       ├──────────────┘     │                                       micro-kernel
+//             │               │       │   a tile of C      │                                       (6, 16)  registers
+//             └───────────────┘       └────────────────────┘
 //
-//          Six rows of A are read where they lie (they stay in L1 for a whole row of panels), so that nothing is spent on
-//          packing them; a stored A^T is turned into rows, 96 at a time.  B is packed because the micro-kernel wants 16
-//          neighbours of each k, aligned and without gaps.
+//          Where A is read only once (one group of panels is all there is), copying it would not pay: it is read in
+//          place.  A stored A^T is turned round by the copy.  Where C has at most 64 columns, steps along k of up to 1024
+//          read longer pieces of A and visit C less often, and the panels still fit L2: 256 KiB.
 // Threads  tiles share nothing: no barrier, no shared buffer, one fork and join per call; batches only add tiles.  The
-//          price is that B is packed once per row of tiles, and A read once per column of tiles.
-// Traffic  per micro-kernel 64 B of packed B per k, for 6 x 16 fused multiply-adds: 6 cycles on a core with two 256-bit
-//          FMA units, so about 11 B per cycle from L2 or L3; a core delivers 20 to 32.
-// Numbers  an element is a chain of fused multiply-adds over each block of k, and the blocks are added to C in order.
-//          The cuts along k depend on K alone; where C is cut decides who computes an element, not how.  Hence the same
+//          price is that B is packed once per row of tiles, and A copied once per column of tiles.
+// Traffic  per micro-kernel and k: 64 B of packed B and 24 B of A for 6 x 16 multiply-adds.  These are 6 cycles for two
+//          256-bit FMA units, so 15 B per cycle from L1 and L2, which deliver 32 and more.
+// Numbers  an element is one chain of fused multiply-adds for each block of k, and the blocks are added to C in order.  The
+//          cuts along k depend on K and N alone; where C is cut decides who computes an element, not how.  Hence the same
 //          bits for any number of threads, and for AVX2 and AVX-512.
 // Profile  build/release/bench/gemm
 #ifndef LC_KERNELS_GEMM_CPP_ONCE  // the file is read once per SIMD target, this part only the first time
@@ -34,6 +37,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <omp.h>
@@ -45,16 +49,17 @@ namespace lc::cpu {
 namespace {
 
 constexpr int64_t kDepth = 384;         // k per pass
-constexpr int64_t kNarrowDepth = 1024;  // k per pass where C has at most kNarrow columns
-constexpr int64_t kNarrow = 64;
-constexpr int64_t kColumnBlock = 1024;  // columns per packed block of B; a multiple of every panel width
-constexpr int64_t kRowBlock = 96;       // rows of A copied at a time; a multiple of 6 and 12
-constexpr int64_t kRowPadding = 16;  // floats between copied rows: 4 KiB apart they would fight for the same cache set
-constexpr int64_t kUnitRows = 12;    // tiles begin at multiples of these: the register tiles of every SIMD target
+constexpr int64_t kNarrow = 64;         // C with at most so many columns takes
+constexpr int64_t kNarrowDepth = 1024;  // so many k per pass
+constexpr int64_t kColumnBlock = 1024;  // columns of B packed at a time
+constexpr int64_t kRowBlock = 96;       // rows of A copied at a time
+constexpr int64_t kRowPadding = 16;     // floats between copied rows, lest all of them begin in the same cache set
+constexpr int64_t kUnitRows = 12;       // tiles of C begin at multiples of these: no register tile is cut in two
 constexpr int64_t kUnitColumns = 32;
-constexpr double kThreadFlops = 2e6;    // about 20 microseconds of one core: less is not worth waking a thread for
-constexpr double kTileFlops = 5e7;      // below this, a thread gets one tile
-constexpr int64_t kTilesPerThread = 4;  // above: enough for a thread that was held up to be helped out
+
+constexpr double kThreadFlops = 4e6;    // about 40 microseconds of one core: for less a thread is not woken
+constexpr double kTileFlops = 5e7;      // a thread gets several tiles when each is at least this large,
+constexpr int64_t kTilesPerThread = 4;  // so that others can help out a thread that is held up
 
 constexpr int64_t round_up(int64_t n, int64_t unit) { return ceil_div(n, unit) * unit; }
 
@@ -83,14 +88,17 @@ HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
 namespace {
 
+static_assert(kColumnBlock % kPanel == 0 && kUnitColumns % kPanel == 0);
+static_assert(kRowBlock % kTileRows == 0 && kUnitRows % kTileRows == 0);
+
 // A as the micro-kernel wants it: element (i, k) is data[i * ld + k].
 struct Rows {
     const float* data;
     int64_t ld;
 };
 
-// Rows i .. i + rows of op(A), columns k .. k + depth: in place where they are read once, else as a copy without gaps, or
-// turned round where A^T is stored.
+// Rows i .. i + rows of op(A), columns k .. k + depth: in place where they are read once, else a copy; turned round where
+// A^T is stored.
 Rows rows_of(const float* A, const Gemm& g, int64_t i, int64_t rows, int64_t k, int64_t depth, float* copy) {
     const int64_t ld = depth + kRowPadding;
     if (g.trans_a) {
@@ -98,7 +106,7 @@ Rows rows_of(const float* A, const Gemm& g, int64_t i, int64_t rows, int64_t k, 
         return {copy, ld};
     }
     const float* in_place = A + i * g.lda + k;
-    if (g.N <= kGroup) return {in_place, g.lda};
+    if (g.N <= group_columns(depth)) return {in_place, g.lda};
     for (int64_t r = 0; r < rows; ++r) std::memcpy(copy + r * ld, in_place + r * g.lda, size_t(depth) * sizeof(float));
     return {copy, ld};
 }
@@ -139,30 +147,37 @@ HWY_EXPORT(gemm_tile);
 
 // ---- where C is cut -------------------------------------------------------------------------------------------------
 
-struct Grid {
-    int64_t down = 1, across = 1;  // tiles of each C along M and along N
+// Tile (d, a) of each C is rows d * rows .., columns a * cols ..; the last ones are smaller.
+struct Tiling {
+    int64_t down = 1, across = 1;  // tiles along M and along N
+    int64_t rows, cols;            // of a tile
 };
 
-// As many tiles as are worth it, arranged so that least is packed twice: B is packed `down` times, A read `across` times.
-Grid choose_grid(const Gemm& g, int64_t threads) {
-    const int64_t max_down = ceil_div(g.M, kUnitRows), max_across = ceil_div(g.N, kUnitColumns);
-    const double flops = gemm_flops(g);
-    int64_t tiles = int64_t(std::min(flops / kThreadFlops, double(threads)));
-    if (flops >= kTileFlops * double(threads)) {
-        tiles *= int64_t(std::min(flops / kTileFlops / double(threads), double(kTilesPerThread)));
-    }
-    tiles = std::min(ceil_div(tiles, g.batch), max_down * max_across);
-    for (; threads > 1 && tiles > 1; --tiles) {
-        Grid best = {0, 0};
-        for (int64_t down = 1; down <= std::min(tiles, max_down); ++down) {
-            const int64_t across = tiles / down;
-            if (tiles % down != 0 || across > max_across) continue;
-            if (best.down == 0 || down * g.N + across * g.M < best.down * g.N + best.across * g.M)
-                best = {down, across};
+// How many tiles are worth it for all batches together.
+int64_t wanted_tiles(double flops, int64_t threads) {
+    const int64_t busy = std::max<int64_t>(1, int64_t(std::min(flops / kThreadFlops, double(threads))));
+    const double each = flops / double(busy) / kTileFlops;
+    return busy == 1 ? 1 : busy * int64_t(std::clamp(each, 1.0, double(kTilesPerThread)));
+}
+
+// The grid with that many tiles that packs least: B is packed `down` times, A copied `across` times.
+Tiling choose_tiling(const Gemm& g, int64_t threads) {
+    const int64_t most_down = ceil_div(g.M, kUnitRows), most_across = ceil_div(g.N, kUnitColumns);
+    int64_t tiles = std::min(ceil_div(wanted_tiles(gemm_flops(g), threads), g.batch), most_down * most_across);
+    Tiling best;
+    for (; tiles > 1 && best.down * best.across == 1; --tiles) {  // a number that no grid has gives way to the next one
+        int64_t least = std::numeric_limits<int64_t>::max();
+        for (int64_t down = 1; down <= std::min(tiles, most_down); ++down) {
+            const int64_t across = tiles / down, packed = down * g.N + across * g.M;
+            if (tiles % down != 0 || across > most_across || packed >= least) continue;
+            best.down = down, best.across = across, least = packed;
         }
-        if (best.down != 0) return best;
     }
-    return {};
+    best.rows = round_up(ceil_div(g.M, best.down), kUnitRows);
+    best.cols = round_up(ceil_div(g.N, best.across), kUnitColumns);
+    best.down = ceil_div(g.M, best.rows);  // rounding up may have saved the last tiles
+    best.across = ceil_div(g.N, best.cols);
+    return best;
 }
 
 // ---- memory for packing ---------------------------------------------------------------------------------------------
@@ -191,41 +206,29 @@ class Workspace {
 
 // ---- all tiles of all batches ---------------------------------------------------------------------------------------
 
-// Tile (down, across) of batch b is a product by itself, with fewer rows and columns.
-struct Tiling {
-    Gemm g;
-    int64_t rows, cols;  // of a tile; multiples of the units, but for the last ones
-    int64_t down, across;
-    int64_t depth;
-
-    int64_t count() const { return g.batch * down * across; }
-
-    void run(int64_t index, float* C, const float* A, const float* B, Scratch scratch) const {
-        const int64_t batch = index / (down * across), i = index / across % down * rows, j = index % across * cols;
-        Gemm tile = g;
-        tile.M = std::min(rows, g.M - i);
-        tile.N = std::min(cols, g.N - j);
-        HWY_DYNAMIC_DISPATCH(gemm_tile)
-        (C + batch * g.stride_c + i * g.ldc + j, A + batch * g.stride_a + (g.trans_a ? i : i * g.lda),
-         B + batch * g.stride_b + (g.trans_b ? j * g.ldb : j), tile, depth, scratch);
-    }
-};
-
-Tiling choose_tiling(const Gemm& g, int64_t threads) {
-    const Grid grid = choose_grid(g, threads);
-    const int64_t rows = round_up(ceil_div(g.M, grid.down), kUnitRows);
-    const int64_t cols = round_up(ceil_div(g.N, grid.across), kUnitColumns);
-    return {g, rows, cols, ceil_div(g.M, rows), ceil_div(g.N, cols), depth_of(g)};  // rounding up may save tiles
+// Tile number t, the batches one after the other: a product by itself, of fewer rows and columns.
+void run_tile(int64_t t, float* C, const float* A, const float* B, const Gemm& g, const Tiling& tiling,
+              Scratch scratch) {
+    const int64_t batch = t / (tiling.down * tiling.across);
+    const int64_t i = t / tiling.across % tiling.down * tiling.rows, j = t % tiling.across * tiling.cols;
+    C += batch * g.stride_c + i * g.ldc + j;
+    A += batch * g.stride_a + (g.trans_a ? i : i * g.lda);
+    B += batch * g.stride_b + (g.trans_b ? j * g.ldb : j);
+    Gemm tile = g;
+    tile.M = std::min(tiling.rows, g.M - i);
+    tile.N = std::min(tiling.cols, g.N - j);
+    HWY_DYNAMIC_DISPATCH(gemm_tile)(C, A, B, tile, depth_of(g), scratch);
 }
 
 void gemm_own(float* C, const float* A, const float* B, const Gemm& g) {
-    const int64_t max_threads = omp_in_parallel() ? 1 : omp_get_max_threads();
-    const Tiling tiling = choose_tiling(g, max_threads);
-    const int64_t threads = gemm_flops(g) < 2 * kThreadFlops ? 1 : std::min(max_threads, tiling.count());
+    const int64_t available = omp_in_parallel() ? 1 : omp_get_max_threads();
+    const Tiling tiling = choose_tiling(g, available);
+    const int64_t tiles = g.batch * tiling.down * tiling.across;
+    const int64_t threads = std::min({available, tiles, wanted_tiles(gemm_flops(g), available)});
 
-    const int64_t depth = tiling.depth;
-    const int64_t panels = depth * std::min(kColumnBlock, round_up(g.N, kUnitColumns));
-    const int64_t rows = kRowBlock * (depth + kRowPadding);  // a multiple of 16, as panels is
+    const int64_t depth = depth_of(g);
+    const int64_t panels = depth * std::min(kColumnBlock, round_up(g.N, kUnitColumns));  // floats; multiples of 16, so
+    const int64_t rows = kRowBlock * (depth + kRowPadding);                              // that all begin on 64 bytes
     static thread_local Workspace workspace;
     float* const memory = workspace.floats(threads * (panels + rows));
     const auto scratch = [&](int64_t thread) {
@@ -233,11 +236,12 @@ void gemm_own(float* C, const float* A, const float* B, const Gemm& g) {
         return Scratch{own, own + panels};
     };
     if (threads == 1) {
-        for (int64_t t = 0; t < tiling.count(); ++t) tiling.run(t, C, A, B, scratch(0));
+        for (int64_t t = 0; t < tiles; ++t) run_tile(t, C, A, B, g, tiling, scratch(0));
         return;
     }
-#pragma omp parallel for schedule(dynamic) num_threads(int(threads))
-    for (int64_t t = 0; t < tiling.count(); ++t) tiling.run(t, C, A, B, scratch(omp_get_thread_num()));
+    const int64_t at_once = std::max<int64_t>(1, tiles / (threads * 16));  // of many small batches
+#pragma omp parallel for schedule(dynamic, at_once) num_threads(int(threads))
+    for (int64_t t = 0; t < tiles; ++t) run_tile(t, C, A, B, g, tiling, scratch(omp_get_thread_num()));
 }
 
 // K = 0 or alpha = 0: C = beta C, and neither A nor B is looked at.

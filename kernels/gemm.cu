@@ -130,14 +130,11 @@ struct GemmStager {
         float* const to = &tile[0][0] + slot;
         if (kLayout == GemmLayout::outer_float4) {
             st4(to, make_float4(v[0], v[1], v[2], v[3]));
-            return;
-        }
+        } else {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            if (kLayout == GemmLayout::k_float4) {
-                to[e * kPitch] = v[e];
-            } else {
-                to[x.k_contiguous ? e * kOuterHop : e * kKHop * kPitch] = v[e];
+            for (int e = 0; e < 4; ++e) {
+                const int any_hop = x.k_contiguous ? kOuterHop : kKHop * kPitch;
+                to[e * (kLayout == GemmLayout::k_float4 ? kPitch : any_hop)] = v[e];
             }
         }
     }

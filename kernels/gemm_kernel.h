@@ -46,8 +46,6 @@ constexpr int kTileRows = HWY_TARGET == HWY_AVX3 ? 12 : 6;  // rows of C in regi
 constexpr int kTileVectors = 2;                             // vectors of C per row in registers
 constexpr int kPanel = kTileVectors * kLanes;               // columns of C in registers
 
-constexpr int64_t kGroup = 128;  // columns that pass by a row of A at a time; a multiple of every kPanel
-
 // ---- the micro-kernel -----------------------------------------------------------------------------------------------
 
 struct Output {   // where a product goes: c = alpha (product) + beta c
@@ -202,15 +200,20 @@ inline void ragged_tile(MicroKernel kernel, Output out, const float* a, int64_t 
     for (int64_t r = 0; r < rows; ++r) copy_short(out.c + r * out.ldc, tile + r * width, cols);
 }
 
+// Columns of B that stay in L2 while the rows of A pass by: 192 KiB of panels, and at least 128 columns.
+static_assert(128 % kPanel == 0);
+inline int64_t group_columns(int64_t K) { return std::max<int64_t>(1, 384 / std::max<int64_t>(1, K)) * 128; }
+
 // All tiles.  kTileRows rows of A stay in L1 while a group of panels, which stays in L2, passes by; then come the next rows,
 // and when all rows have been, the next group.  So `rows` should be few enough for A to stay in L2 (about 100), or `cols`
 // no more than one group.
 inline void multiply_panels(Output out, const float* a, int64_t lda, int64_t rows, const float* packed, int64_t cols,
                             int64_t K) {
-    for (int64_t group = 0; group < cols; group += kGroup) {
+    const int64_t group_step = group_columns(K);
+    for (int64_t group = 0; group < cols; group += group_step) {
         for (int64_t i = 0; i < rows; i += kTileRows) {
             const int64_t m = std::min<int64_t>(kTileRows, rows - i);
-            for (int64_t j = group; j < std::min(cols, group + kGroup); j += kPanel) {
+            for (int64_t j = group; j < std::min(cols, group + group_step); j += kPanel) {
                 const int64_t n = std::min<int64_t>(kPanel, cols - j), width = panel_width(n);
                 const MicroKernel kernel = micro_kernel_for(m, width);
                 const Output tile = {out.c + i * out.ldc + j, out.ldc, out.alpha, out.beta};

@@ -73,15 +73,16 @@ static __device__ __forceinline__ typename Op::State fold(const In* line, int64_
                                                           int64_t stride) {
     typename Op::State total = Op::nothing();
     for (int64_t i0 = first; i0 < end; i0 += kUnroll * step) {
-        typename Op::State v[kUnroll];
+        In v[kUnroll];  // loads first, so that many are in flight
 #pragma unroll
-        for (int u = 0; u < kUnroll; ++u) {
-            const int64_t i = i0 + u * step;
-            v[u] = i < end ? Op::element(line[i * stride], i) : Op::nothing();
+        for (int u = 0; u < kUnroll; ++u) v[u] = i0 + u * step < end ? line[(i0 + u * step) * stride] : In(0);
+        typename Op::State part = Op::element(v[0], i0);
+#pragma unroll
+        for (int u = 1; u < kUnroll; ++u) {
+            const typename Op::State next = Op::element(v[u], i0 + u * step);  // not in a branch: a select costs less
+            part = Op::join(part, i0 + u * step < end ? next : Op::nothing());
         }
-#pragma unroll
-        for (int u = 1; u < kUnroll; ++u) v[0] = Op::join(v[0], v[u]);
-        total = Op::join(total, v[0]);
+        total = Op::join(total, part);
     }
     return total;
 }

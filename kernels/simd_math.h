@@ -1,12 +1,13 @@
 // simd_math.h -- exp and log of every lane of a vector, for every SIMD target.
 //
-//     V exp_lanes(d, x)    within 1 ulp    exp(-inf) = 0   exp(+inf) = +inf   NaN stays NaN   results below 2^-126 are
-//     denormal V log_lanes(d, x)    within 1 ulp    log(0) = -inf   log(+inf) = +inf   NaN stays NaN   log(x < 0) = NaN
+//     V exp_lanes(d, x)    within 1 ulp, denormal results too; exp(-inf) = 0, exp(+inf) = +inf
+//     V log_lanes(d, x)    within 1 ulp, denormal x too; log(0) = -inf, log(+inf) = +inf, log(x < 0) = NaN
+//                          NaN stays NaN in both
 //
 // The bounds are measured, on every target, by tests/test_simd_math.cpp.  Targets with a fused multiply-add (AVX2,
 // AVX3) and without one (SSE4, baseline) differ in the last bit; one target always gives the same bits.
 //
-// Highway's own hwy/contrib/math was tried first: its Exp turns NaN into 0, and here no NaN may vanish.
+// Highway's own hwy/contrib/math does not serve: its Exp turns NaN into 0, and here no NaN may vanish.
 //
 // The coefficients are minimax fits (Remez) of the relative error, before rounding to float32 3.1e-9 for exp and 5.8e-9
 // for log, where half a unit in the last place is 6.0e-8.
@@ -53,8 +54,13 @@ HWY_INLINE V exp_lanes(D d, V x) {
     p = hn::MulAdd(p, r, hn::Set(d, 0.0416684f));
     p = hn::MulAdd(p, r, hn::Set(d, 0.1666652f));
     p = hn::MulAdd(p, r, hn::Set(d, 0.49999994f));
-    p = hn::MulAdd(p, hn::Mul(r, r), r);  // 1 + (r + r^2 p), not a plain Horner step: r carries no rounding of p
+    #if HWY_NATIVE_FMA
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+    #else  // 1 + (r + r^2 p), because the product of the last step above would round as well: another 1/4 ulp
+    p = hn::MulAdd(p, hn::Mul(r, r), r);
     p = hn::Add(p, hn::Set(d, 1.0f));
+    #endif
 
     // Two factors, because 2^n itself leaves the range of float32 for n = 128 and n < -126.  Only the second one can
     // round, so that denormal results are rounded once.

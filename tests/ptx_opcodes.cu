@@ -1,8 +1,8 @@
 // ptx_opcodes.cu -- kernels for tests/test_ptx.cpp: one for every row of ptx_opcodes.h, and those that need a shape of
 // their own.  Compiled by nvcc to PTX and translated; the simulator's source engine never sees this file.
-#include "tests/ptx_opcodes.h"
-
 #include <cstdint>
+
+#include "tests/ptx_opcodes.h"
 
 using b16 = uint16_t;
 using u16 = uint16_t;
@@ -30,25 +30,26 @@ using f64 = double;
 #define REG_f64 "d"
 
 // Thread i computes element i.
-#define KERNEL(name, d, a, b, c, e, text, ...)                                                                   \
-    extern "C" __global__ void __launch_bounds__(128)                                                                   \
-        op_##name(d* out, const a* x, const b* y, const c* z, const e* w, int n) {                                      \
-        const int i = int(blockIdx.x * blockDim.x + threadIdx.x);                                                       \
-        if (i >= n) return;                                                                                             \
-        d r;                                                                                                            \
-        asm volatile(text : "=" REG_##d(r) : REG_##a(x[i]), REG_##b(y[i]), REG_##c(z[i]), REG_##e(w[i]));                \
-        out[i] = r;                                                                                                     \
+#define KERNEL(name, d, a, b, c, e, text, ...)                                                            \
+    extern "C" __global__ void __launch_bounds__(128)                                                     \
+        op_##name(d* out, const a* x, const b* y, const c* z, const e* w, int n) {                        \
+        const int i = int(blockIdx.x * blockDim.x + threadIdx.x);                                         \
+        if (i >= n) return;                                                                               \
+        d r;                                                                                              \
+        asm volatile(text : "=" REG_##d(r) : REG_##a(x[i]), REG_##b(y[i]), REG_##c(z[i]), REG_##e(w[i])); \
+        out[i] = r;                                                                                       \
     }
 PTX_EXACT(KERNEL)
 PTX_APPROXIMATIONS(KERNEL)
 
-#define MATH(name, t, ulps, function, reference)                                                         \
-    extern "C" __global__ void __launch_bounds__(128) math_##name(t* out, const t* in, const t* other, int n) { \
-        const int i = int(blockIdx.x * blockDim.x + threadIdx.x);                                        \
-        if (i >= n) return;                                                                              \
-        const t x = in[i], y = other[i];                                                                 \
-        out[i] = function;                                                                               \
-        (void)y;                                                                                         \
+#define MATH(name, t, ulps, function, reference)                                          \
+    extern "C" __global__ void __launch_bounds__(128)                                     \
+        math_##name(t* out, const t* in, const t* other, const b32*, const b32*, int n) { \
+        const int i = int(blockIdx.x * blockDim.x + threadIdx.x);                         \
+        if (i >= n) return;                                                               \
+        const t x = in[i], y = other[i];                                                  \
+        out[i] = function;                                                                \
+        (void)y;                                                                          \
     }
 PTX_MATH(MATH)
 
@@ -89,16 +90,38 @@ SHAPED(load_store_types) {  // in: bytes 0xf1 f2 ...; out: what narrow loads mak
 SHAPED(load_store_vectors) {  // copies 16 bytes a thread in every shape, elements in reverse order
     const u32* p = in + 4 * threadIdx.x;
     u32* to = out + 32 * threadIdx.x;
-    asm volatile("{ .reg .b16 a, b, c, d; ld.global.v4.u8 {a, b, c, d}, [%0]; st.global.v4.u8 [%1], {d, c, b, a}; }" : : "l"(p), "l"(to));
-    asm volatile("{ .reg .b16 a, b; ld.global.v2.u8 {a, b}, [%0+4]; st.global.v2.u8 [%1+4], {b, a}; }" : : "l"(p), "l"(to));
-    asm volatile("{ .reg .b16 a, b, c, d; ld.global.v4.u16 {a, b, c, d}, [%0]; st.global.v4.u16 [%1+8], {d, c, b, a}; }" : : "l"(p), "l"(to));
-    asm volatile("{ .reg .b16 a, b; ld.global.v2.b16 {a, b}, [%0]; st.global.v2.b16 [%1+16], {b, a}; }" : : "l"(p), "l"(to));
-    asm volatile("{ .reg .b32 a, b; ld.global.v2.u32 {a, b}, [%0]; st.global.v2.u32 [%1+24], {b, a}; }" : : "l"(p), "l"(to));
-    asm volatile("{ .reg .b32 a, b, c, d; ld.global.v4.b32 {a, b, c, d}, [%0]; st.global.v4.b32 [%1+32], {d, c, b, a}; }" : : "l"(p), "l"(to));
-    asm volatile("{ .reg .b64 a, b; ld.global.v2.u64 {a, b}, [%0]; st.global.v2.u64 [%1+48], {b, a}; }" : : "l"(p), "l"(to));
-    asm volatile("{ .reg .f32 a, b; ld.global.v2.f32 {a, b}, [%0]; st.global.v2.f32 [%1+64], {b, a}; }" : : "l"(p), "l"(to));
-    asm volatile("{ .reg .f32 a, b, c, d; ld.global.v4.f32 {a, b, c, d}, [%0]; st.global.v4.f32 [%1+80], {d, c, b, a}; }" : : "l"(p), "l"(to));
-    asm volatile("{ .reg .f64 a, b; ld.global.v2.f64 {a, b}, [%0]; st.global.v2.f64 [%1+96], {b, a}; }" : : "l"(p), "l"(to));
+    asm volatile("{ .reg .b16 a, b, c, d; ld.global.v4.u8 {a, b, c, d}, [%0]; st.global.v4.u8 [%1], {d, c, b, a}; }"
+                 :
+                 : "l"(p), "l"(to));
+    asm volatile("{ .reg .b16 a, b; ld.global.v2.u8 {a, b}, [%0+4]; st.global.v2.u8 [%1+4], {b, a}; }"
+                 :
+                 : "l"(p), "l"(to));
+    asm volatile("{ .reg .b16 a, b, c, d; ld.global.v4.u16 {a, b, c, d}, [%0]; st.global.v4.u16 [%1+8], {d, c, b, a}; }"
+                 :
+                 : "l"(p), "l"(to));
+    asm volatile("{ .reg .b16 a, b; ld.global.v2.b16 {a, b}, [%0]; st.global.v2.b16 [%1+16], {b, a}; }"
+                 :
+                 : "l"(p), "l"(to));
+    asm volatile("{ .reg .b32 a, b; ld.global.v2.u32 {a, b}, [%0]; st.global.v2.u32 [%1+24], {b, a}; }"
+                 :
+                 : "l"(p), "l"(to));
+    asm volatile(
+        "{ .reg .b32 a, b, c, d; ld.global.v4.b32 {a, b, c, d}, [%0]; st.global.v4.b32 [%1+32], {d, c, b, a}; }"
+        :
+        : "l"(p), "l"(to));
+    asm volatile("{ .reg .b64 a, b; ld.global.v2.u64 {a, b}, [%0]; st.global.v2.u64 [%1+48], {b, a}; }"
+                 :
+                 : "l"(p), "l"(to));
+    asm volatile("{ .reg .f32 a, b; ld.global.v2.f32 {a, b}, [%0]; st.global.v2.f32 [%1+64], {b, a}; }"
+                 :
+                 : "l"(p), "l"(to));
+    asm volatile(
+        "{ .reg .f32 a, b, c, d; ld.global.v4.f32 {a, b, c, d}, [%0]; st.global.v4.f32 [%1+80], {d, c, b, a}; }"
+        :
+        : "l"(p), "l"(to));
+    asm volatile("{ .reg .f64 a, b; ld.global.v2.f64 {a, b}, [%0]; st.global.v2.f64 [%1+96], {b, a}; }"
+                 :
+                 : "l"(p), "l"(to));
     asm volatile("{ .reg .s32 a; ld.global.v2.s8 {a, _}, [%0]; st.global.s32 [%1+112], a; }" : : "l"(p), "l"(to));
 }
 
@@ -275,7 +298,9 @@ SHAPED(atomics_u32) {
     const u32 old = atomicExch(in + 10, i);
     const u32 cas = atomicCAS(in + 11, 7u, 1000 + i);
     const u32 sum = atomicAdd(&shared, 1u);
-    asm volatile("{ .reg .u32 a; atom.add.s32 a, [%0], -1; atom.relaxed.gpu.global.add.u32 _, [%0], 3; }" : : "l"(in + 12));
+    asm volatile("{ .reg .u32 a; atom.add.s32 a, [%0], -1; atom.relaxed.gpu.global.add.u32 _, [%0], 3; }"
+                 :
+                 : "l"(in + 12));
     __syncthreads();
     atomicAdd(in + 13, old);
     atomicAdd(in + 14, u32(cas == 7));
@@ -330,9 +355,9 @@ SHAPED(reductions) {
 SHAPED(shuffles) {  // every mode and width; two words for each: the value and the predicate
     const u32 i = threadIdx.x, v = in[i];
     u32* r = out + 48 * i;
-#define SHUFFLE(mode, k, b, c)                                                                                          \
-    asm volatile("{ .reg .pred p; shfl.sync." mode ".b32 %0|p, %2, %3, %4, 0xffffffff; selp.u32 %1, 1, 0, p; }"         \
-                 : "=r"(r[2 * (k)]), "=r"(r[2 * (k) + 1])                                                               \
+#define SHUFFLE(mode, k, b, c)                                                                                  \
+    asm volatile("{ .reg .pred p; shfl.sync." mode ".b32 %0|p, %2, %3, %4, 0xffffffff; selp.u32 %1, 1, 0, p; }" \
+                 : "=r"(r[2 * (k)]), "=r"(r[2 * (k) + 1])                                                       \
                  : "r"(v), "r"(b), "r"(c));
 #pragma unroll
     for (int k = 0; k < 6; ++k) {

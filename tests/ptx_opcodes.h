@@ -375,34 +375,33 @@
     X(sqrt, f64, 0, sqrt(x), sqrtl(x))         X(fmod, f64, 0, fmod(x, y), fmodl(x, y)) X(round, f64, 0, round(x), roundl(x))
 // clang-format on
 
-#define PTX_EXACT(X) \
-    PTX_INTEGERS(X) PTX_CARRIES(X) PTX_BITS(X) PTX_FLOATS(X) PTX_COMPARISONS(X) PTX_CONVERSIONS(X)
+#define PTX_EXACT(X) PTX_INTEGERS(X) PTX_CARRIES(X) PTX_BITS(X) PTX_FLOATS(X) PTX_COMPARISONS(X) PTX_CONVERSIONS(X)
 
 // ---- kernels with a shape of their own (bodies: ptx_opcodes.cu, expectations: test_ptx.cpp) -------------------------
 
 // All of them: (uint32_t* out, uint32_t* in).
-#define PTX_SHAPED(X)                                                                                               \
-    X(load_store_types)                                                                                             \
-    X(load_store_vectors)                                                                                           \
-    X(load_hints)                                                                                                   \
-    X(shared_memory)                                                                                                \
-    X(dynamic_shared_memory)                                                                                        \
-    X(local_memory)                                                                                                 \
-    X(constant_tables)                                                                                              \
-    X(generic_addresses)                                                                                            \
-    X(calls)                                                                                                        \
-    X(branches)                                                                                                     \
-    X(branch_table)                                                                                                 \
-    X(leave_early)                                                                                                  \
-    X(special_registers)                                                                                            \
-    X(atomics_u32)                                                                                                  \
-    X(atomics_u64)                                                                                                  \
-    X(atomics_float)                                                                                                \
-    X(reductions)                                                                                                   \
-    X(shuffles)                                                                                                     \
-    X(shuffle_clamp)                                                                                                \
-    X(votes)                                                                                                        \
-    X(matches)                                                                                                      \
-    X(warp_reductions)                                                                                              \
-    X(barriers)                                                                                                     \
+#define PTX_SHAPED(X)        \
+    X(load_store_types)      \
+    X(load_store_vectors)    \
+    X(load_hints)            \
+    X(shared_memory)         \
+    X(dynamic_shared_memory) \
+    X(local_memory)          \
+    X(constant_tables)       \
+    X(generic_addresses)     \
+    X(calls)                 \
+    X(branches)              \
+    X(branch_table)          \
+    X(leave_early)           \
+    X(special_registers)     \
+    X(atomics_u32)           \
+    X(atomics_u64)           \
+    X(atomics_float)         \
+    X(reductions)            \
+    X(shuffles)              \
+    X(shuffle_clamp)         \
+    X(votes)                 \
+    X(matches)               \
+    X(warp_reductions)       \
+    X(barriers)              \
     X(stop)

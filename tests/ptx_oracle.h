@@ -50,7 +50,9 @@ T round_real(Mode mode, T guess, Compare compare) {
     bool take_up = mode == rp || (mode == rz && !positive);
     if (mode == rn) {
         const int s = compare(midpoint(down, up));
-        take_up = s > 0 || (s == 0 && (down == 0 ? false : (bits<std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>(down) & 1) != 0));
+        take_up = s > 0 ||
+                  (s == 0 &&
+                   (down == 0 ? false : (bits<std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>(down) & 1) != 0));
     }
     const T r = take_up ? up : down;
     return r == 0 ? std::copysign(T(0), positive ? T(1) : T(-1)) : r;
@@ -88,7 +90,8 @@ template <class T>
 T div(Mode mode, T a, T b) {
     if (!std::isfinite(a) || !std::isfinite(b) || a == 0 || b == 0) return a / b;
     // q > v  <=>  a > v b, the other way round where b is negative
-    return round_real(mode, T(f128(a) / f128(b)), [=](f128 v) { return sign(f128(a) - v * f128(b)) * (b > 0 ? 1 : -1); });
+    return round_real(mode, T(f128(a) / f128(b)),
+                      [=](f128 v) { return sign(f128(a) - v * f128(b)) * (b > 0 ? 1 : -1); });
 }
 template <class T>
 T sqrt(Mode mode, T a) {
@@ -118,7 +121,9 @@ template <class To, class From>
 To to_int(Mode mode, From a) {
     if (std::isnan(a)) {
         const bool narrow = sizeof(From) < 8 && sizeof(To) < 8;
-        return narrow ? To(0) : std::is_signed_v<To> ? std::numeric_limits<To>::min() : To(To(1) << (8 * sizeof(To) - 1));
+        return narrow                 ? To(0)
+               : std::is_signed_v<To> ? std::numeric_limits<To>::min()
+                                      : To(To(1) << (8 * sizeof(To) - 1));
     }
     const f128 r = integral(mode, a);
     const f128 lo = f128(std::numeric_limits<To>::min()), hi = f128(std::numeric_limits<To>::max());
@@ -139,8 +144,10 @@ T sat(T a) {
 }
 template <class T>
 T canonical_nan() {
-    if constexpr (sizeof(T) == 4) return bits<T>(uint32_t(0x7fffffff));
-    else return bits<T>(uint64_t(0x7fffffffffffffff));
+    if constexpr (sizeof(T) == 4)
+        return bits<T>(uint32_t(0x7fffffff));
+    else
+        return bits<T>(uint64_t(0x7fffffffffffffff));
 }
 template <class T>
 bool before(T a, T b) {  // in the order -0 < +0
@@ -161,6 +168,11 @@ bool any_nan(T a, T b) {
     return std::isnan(a) || std::isnan(b);
 }
 
+inline float flip_sign(float a) { return bits<float>(bits<uint32_t>(a) ^ 0x80000000u); }
+inline double flip_sign(double a) { return bits<double>(bits<uint64_t>(a) ^ (uint64_t(1) << 63)); }
+inline double high_word(double a) { return bits<double>(bits<uint64_t>(a) >> 32 << 32); }
+inline double ftz64(double a) { return std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0, a) : a; }
+
 inline float half_value(uint16_t h) {
     const int exponent = h >> 10 & 31;
     const double fraction = h & 1023, s = h & 0x8000 ? -1 : 1;
@@ -173,11 +185,14 @@ inline uint16_t to_half(float x) {  // looks the nearest one up
     int best = 0;
     for (int low = 0, high = 0x7c00; low <= high;) {  // the largest half <= a
         const int mid = (low + high) / 2;
-        if (half_value(uint16_t(mid)) <= a) best = mid, low = mid + 1;
-        else high = mid - 1;
+        if (half_value(uint16_t(mid)) <= a)
+            best = mid, low = mid + 1;
+        else
+            high = mid - 1;
     }
     if (best < 0x7c00) {
-        const double here = half_value(uint16_t(best)), next = best == 0x7bff ? 65536.0 : half_value(uint16_t(best + 1));
+        const double here = half_value(uint16_t(best)),
+                     next = best == 0x7bff ? 65536.0 : half_value(uint16_t(best + 1));
         if (a - here > next - a || (a - here == next - a && best % 2 == 1)) ++best;
     }
     return uint16_t(best | (std::signbit(x) ? 0x8000 : 0));
@@ -198,6 +213,11 @@ T from_bits(F f) {  // bit i is f(i)
     return T(r);
 }
 
+inline uint32_t carry_chain(uint64_t product, uint64_t addend, bool carry) {  // madc.cc, then addc
+    const uint64_t sum = product + addend + carry;
+    return uint32_t(sum) + uint32_t(sum >> 32);
+}
+
 inline uint64_t mul_hi_u64(uint64_t a, uint64_t b) {  // schoolbook, in words of 32 bits
     const uint64_t a0 = a & 0xffffffff, a1 = a >> 32, b0 = b & 0xffffffff, b1 = b >> 32;
     const uint64_t mid = a1 * b0 + (a0 * b0 >> 32), mid2 = a0 * b1 + (mid & 0xffffffff);
@@ -205,8 +225,10 @@ inline uint64_t mul_hi_u64(uint64_t a, uint64_t b) {  // schoolbook, in words of
 }
 template <class T>
 T mul_hi(T a, T b) {
-    if constexpr (sizeof(T) < 8) return T(i128(a) * b >> kWidth<T>);
-    else return T(mul_hi_u64(uint64_t(a), uint64_t(b)) - (a < 0 ? uint64_t(b) : 0) - (b < 0 ? uint64_t(a) : 0));
+    if constexpr (sizeof(T) < 8)
+        return T(i128(a) * b >> kWidth<T>);
+    else
+        return T(mul_hi_u64(uint64_t(a), uint64_t(b)) - (a < 0 ? uint64_t(b) : 0) - (b < 0 ? uint64_t(a) : 0));
 }
 template <class T>
 T div(T a, T b) {

@@ -51,6 +51,10 @@ void probe_shared_stride4(float* out, int stride);
 void probe_divergent(float* out, const float* in);
 void probe_scale(float* x, float factor, int n, void* stream);                                  // x *= factor
 void probe_bytes(unsigned char* out, const unsigned char* in, int n);                           // neighbours share words
+void probe_script(float* cell, float* out, const int* script, int steps, int blocks);           // kScriptThreads per block
+constexpr int kScriptThreads = 40;
+enum ScriptAction { script_nothing, script_read, script_write, script_atomic, script_syncwarp, script_syncthreads };
+void probe_big_frame(float* out, int n);                                                        // 96 KiB of local variables
 void probe_two_arrays(float* out);                                                              // two static arrays
 
 }  // namespace lc::LC_CUDA_NS

@@ -211,4 +211,34 @@ __global__ void __launch_bounds__(64) two_arrays_kernel(float* out) {
 }
 void probe_two_arrays(float* out) { LC_LAUNCH(two_arrays_kernel, dim3(1), dim3(64), 0, nullptr, out); }
 
+// Threads that follow a script, (steps, kScriptThreads) actions per block: touch the cell, or wait.  The race detector must
+// say yes exactly where the script has a race.
+__global__ void __launch_bounds__(kScriptThreads) script_kernel(float* cell, float* out, const int* script, int steps) {
+    const int* mine = script + int(blockIdx.x) * steps * kScriptThreads + int(threadIdx.x);
+    float sum = 0.0f;
+    for (int step = 0; step < steps; ++step) {
+        switch (mine[step * kScriptThreads]) {
+            case script_read: sum += *cell; break;
+            case script_write: *cell = float(step); break;
+            case script_atomic: atomicAdd(cell, 1.0f); break;
+            case script_syncwarp: __syncwarp(); break;
+            case script_syncthreads: __syncthreads(); break;
+            default: break;
+        }
+    }
+    out[blockIdx.x * kScriptThreads + threadIdx.x] = sum;
+}
+void probe_script(float* cell, float* out, const int* script, int steps, int blocks) {
+    LC_LAUNCH(script_kernel, dim3(unsigned(blocks)), dim3(kScriptThreads), 0, nullptr, cell, out, script, steps);
+}
+
+__global__ void __launch_bounds__(32) big_frame_kernel(float* out, int n) {
+    float local[24 * 1024];
+    for (int i = 0; i < n; ++i) local[i] = out[i % 32] + float(i);
+    float sum = 0.0f;
+    for (int i = n - 1; i >= 0; i -= 7) sum += local[i];
+    out[32 + threadIdx.x] = sum;
+}
+void probe_big_frame(float* out, int n) { LC_LAUNCH(big_frame_kernel, dim3(1), dim3(32), 0, nullptr, out, n); }
+
 }  // namespace lc::LC_CUDA_NS

@@ -1,111 +1,23 @@
 // test_ptx.cpp -- the ptx engine: every opcode of kernels/sim/ptx on edge values (ptx_opcodes.h), CUDA's mathematical
 // functions as nvcc expands them, and kernels for memory, control flow, atomics and warps.
-#include <gtest/gtest.h>
-
 #include <cmath>
-#include <map>
+#include <gtest/gtest.h>
 #include <random>
 
-#include "kernels/launch.h"
 #include "kernels/sim/ptx.h"
 #include "tests/ptx_opcodes.h"
 #include "tests/ptx_oracle.h"
+#include "tests/ptx_support.h"
+
+using namespace ptx_test;
 
 namespace {
-
-using b16 = uint16_t;
-using u16 = uint16_t;
-using s16 = int16_t;
-using b32 = uint32_t;
-using u32 = uint32_t;
-using s32 = int32_t;
-using b64 = uint64_t;
-using u64 = uint64_t;
-using s64 = int64_t;
-using f32 = float;
-using f64 = double;
 
 // The host side of a kernel that exists as PTX alone: its address carries the name.
 [[noreturn]] void only_ptx(const char* name) {
     ADD_FAILURE() << name << " exists as PTX alone, but was launched on the source engine";
     std::abort();
 }
-
-// ---- values ---------------------------------------------------------------------------------------------------------
-
-template <class T>
-std::vector<T> edges() {
-    if constexpr (std::is_floating_point_v<T>) {
-        using L = std::numeric_limits<T>;
-        std::vector<T> v = {0, 1, 0.5, 1.5, 2.5, 3, T(1) / 3, T(0.49999997), 7, 100.25, 65504, 65519, 65520, 1e-5f, 1e-7f,
-                            L::denorm_min(), L::min(), L::min() - L::denorm_min(), L::max(), L::infinity(), L::quiet_NaN(),
-                            1 + L::epsilon(), 1 - L::epsilon() / 2, T(8388608.5), T(16777217), T(2147483647), T(2147483648),
-                            T(4294967295), T(4294967296), T(9223372036854775807), T(18446744073709551615u), T(1e10), T(126.5)};
-        const size_t n = v.size();
-        for (size_t i = 0; i < n; ++i) v.push_back(-v[i]);
-        return v;
-    } else {
-        using L = std::numeric_limits<T>;
-        std::vector<T> v = {0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 100, 127, 128, 255, T(256), T(0x8000), T(0xffff),
-                            T(0x3210), T(0x7654), T(0xfedc), T(0xba98), L::max(), T(L::max() - 1), L::min(), T(L::min() + 1),
-                            T(L::max() / 2), T(-1), T(-2), T(-31), T(-32), T(0x12345678), T(0xff00ff00), T(0x123456789abcdef0)};
-        return v;
-    }
-}
-
-// Values of operand number `place`: the first two run through all pairs of edges, then come random bits among edges.
-template <class T>
-std::vector<T> values(size_t n, int place, std::mt19937_64& random) {
-    const std::vector<T> e = edges<T>();
-    std::vector<T> v(n);
-    for (size_t i = 0; i < n; ++i) {
-        const size_t pick = place == 0 ? i % e.size() : place == 1 ? i / e.size() % e.size() : random() % e.size();
-        v[i] = e[pick];
-        if (i >= e.size() * e.size() && random() % 2 == 0) {
-            const uint64_t word = random();
-            std::memcpy(&v[i], &word, sizeof(T));
-        }
-    }
-    return v;
-}
-
-// ---- launches -------------------------------------------------------------------------------------------------------
-
-// Buffers are used again: the simulator keeps freed memory apart for a while, and hundreds of tests would fill it.
-std::map<size_t, std::vector<void*>> spare_buffers;
-
-template <class T>
-class Device {
-  public:
-    explicit Device(const std::vector<T>& host) : size_(host.size()) {
-        std::vector<void*>& spare = spare_buffers[bytes()];
-        if (spare.empty()) {
-            LC_CUDA_CHECK(cudaMalloc(&data_, bytes()));
-        } else {
-            data_ = static_cast<T*>(spare.back());
-            spare.pop_back();
-        }
-        LC_CUDA_CHECK(cudaMemcpyAsync(data_, host.data(), bytes(), cudaMemcpyHostToDevice));
-        LC_CUDA_CHECK(cudaStreamSynchronize(nullptr));
-    }
-    Device(const Device&) = delete;
-    ~Device() { spare_buffers[bytes()].push_back(data_); }
-    T* data() const { return data_; }
-    std::vector<T> host() const {
-        std::vector<T> v(size_);
-        LC_CUDA_CHECK(cudaMemcpyAsync(v.data(), data_, bytes(), cudaMemcpyDeviceToHost));
-        LC_CUDA_CHECK(cudaStreamSynchronize(nullptr));
-        return v;
-    }
-
-  private:
-    size_t bytes() const { return size_ * sizeof(T); }
-    T* data_ = nullptr;
-    size_t size_;
-};
-
-constexpr unsigned kBlock = 128;
-dim3 grid_for(size_t n) { return dim3(unsigned((n + kBlock - 1) / kBlock)); }
 
 class Ptx : public ::testing::Test {
   protected:
@@ -120,127 +32,124 @@ class Ptx : public ::testing::Test {
         for (const auto& f : cusim::take_findings()) ADD_FAILURE() << f.text;
     }
 };
-using PtxApprox = Ptx;
-using PtxMath = Ptx;
 
-// ---- comparison -----------------------------------------------------------------------------------------------------
+// ---- every row of the tables ----------------------------------------------------------------------------------------
 
-template <class T>
-std::string show(T v) {
-    std::ostringstream s;
-    s.precision(std::is_same_v<T, float> ? 9 : 17);
-    s << +v << " (0x" << std::hex << oracle::bits<std::conditional_t<sizeof(T) == 2, u16, std::conditional_t<sizeof(T) == 4, u32, u64>>>(v)
-      << ")";
-    return s.str();
-}
+// All kernels of the tables take pointers and a count; which, only their rows know.
+using Kernel = void (*)(void* out, const void* x, const void* y, const void* z, const void* w, int n);
 
-// Distance in units in the last place; all NaN are one.
-template <class T>
-double ulps_apart(T got, long double want) {
-    if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want) ? 0 : INFINITY;
-    if (std::isinf(got) || std::isinf(T(want))) return got == T(want) ? 0 : INFINITY;
-    const T next = std::nextafter(std::fabs(T(want)), std::numeric_limits<T>::infinity());
-    return double(std::fabs((long double)(got)-want) / ((long double)(next)-std::fabs(T(want))));
-}
+struct Row {
+    const char* name;
+    const void* kernel;
+    const TypeInfo* (*result)();
+    const TypeInfo* (*operands[4])();
+    double ulps;  // 0: all bits; else `expected` is a long double
+    void (*expected)(const uint8_t* const operands[4], uint8_t* result);  // of one element
+    bool math;                                                            // half of the operands of ordinary size
+};
 
-template <class T>
-bool same(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
-        if (a != a || b != b) return a != a && b != b;
-    }
-    return std::memcmp(&a, &b, sizeof(T)) == 0;
-}
-
-template <class D, class A, class B, class C, class E, class Expected>
-void check(const char* name, void (*kernel)(D*, const A*, const B*, const C*, const E*, int), Expected expected, double ulps) {
-    constexpr size_t n = 6000;
-    std::mt19937_64 random(std::hash<std::string>()(name));
-    const auto x = values<A>(n, 0, random);
-    const auto y = values<B>(n, 1, random);
-    const auto z = values<C>(n, 2, random);
-    const auto w = values<E>(n, 3, random);
-    const Device<D> out(std::vector<D>(n, D(77)));
-    const Device<A> dx(x);
-    const Device<B> dy(y);
-    const Device<C> dz(z);
-    const Device<E> dw(w);
-    LC_LAUNCH(kernel, grid_for(n), dim3(kBlock), 0, nullptr, out.data(), dx.data(), dy.data(), dz.data(), dw.data(), int(n));
-    const auto got = out.host();
-    int bad = 0;
-    for (size_t i = 0; i < n && bad < 3; ++i) {
-        const auto want = expected(x[i], y[i], z[i], w[i]);
-        bool good;
-        if constexpr (std::is_floating_point_v<D>) good = ulps > 0 ? ulps_apart(got[i], want) <= ulps : same(got[i], D(want));
-        else good = same(got[i], D(want));
-        if (good) continue;
-        ++bad;
-        ADD_FAILURE() << name << " of " << show(x[i]) << ", " << show(y[i]) << ", " << show(z[i]) << ", " << show(w[i])
-                      << "\n  gives    " << show(got[i]) << "\n  expected " << show(D(want));
+// Replaces the second half by numbers as programs have them: the edges alone would hardly meet the middle of a function.
+void make_ordinary(const TypeInfo& type, Bytes& bytes, std::mt19937_64& random) {
+    std::normal_distribution<double> normal(0, 10);
+    for (size_t i = bytes.size() / 2 / type.bytes * type.bytes; i < bytes.size(); i += type.bytes) {
+        const double v = normal(random);
+        const float f = float(v);
+        std::memcpy(&bytes[i], type.bytes == 4 ? static_cast<const void*>(&f) : &v, type.bytes);
     }
 }
+
+// One element against its expectation; true if it is good.
+bool check_element(const Row& row, const uint8_t* const operands[4], const uint8_t* got) {
+    const TypeInfo& type = *row.result();
+    alignas(16) uint8_t want[16] = {};
+    row.expected(operands, want);
+    std::ostringstream text;
+    if (row.ulps > 0) {
+        const double error = ulps_apart(type, got, get<long double>(want));
+        if (error <= row.ulps) return true;
+        text << double(get<long double>(want)) << ", which is " << error << " ulp away";
+    } else {
+        if (same(type, got, want)) return true;
+        text << type.show(want);
+    }
+    ADD_FAILURE() << row.name << " of " << row.operands[0]()->show(operands[0]) << ", "
+                  << row.operands[1]()->show(operands[1]) << ", " << row.operands[2]()->show(operands[2]) << ", "
+                  << row.operands[3]()->show(operands[3]) << "\n  gives    " << type.show(got) << "\n  expected "
+                  << text.str();
+    return false;
+}
+
+class PtxTable : public Ptx, public ::testing::WithParamInterface<const Row*> {};
+
+void PrintTo(const Row* row, std::ostream* out) { *out << row->name; }
 
 }  // namespace
 
-// ---- every row of the table -----------------------------------------------------------------------------------------
-
-namespace oracle {
-inline float flip_sign(float a) { return bits<float>(bits<uint32_t>(a) ^ 0x80000000u); }
-inline double flip_sign(double a) { return bits<double>(bits<uint64_t>(a) ^ (uint64_t(1) << 63)); }
-inline double high_word(double a) { return bits<double>(bits<uint64_t>(a) >> 32 << 32); }
-inline double ftz64(double a) { return std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0, a) : a; }
-inline uint32_t carry_chain(uint64_t product, uint64_t addend, bool carry) {  // madc.cc, then addc
-    const uint64_t sum = product + addend + carry;
-    return uint32_t(sum) + uint32_t(sum >> 32);
-}
-}  // namespace oracle
-
-#define ROW(fixture, result, ulps, name, d, a, b, c, e, text, ...)                                                      \
-    extern "C" void op_##name(d*, const a*, const b*, const c*, const e*, int) { only_ptx("op_" #name); }               \
-    TEST_F(fixture, name) {                                                                                             \
-        check(                                                                                                          \
-            #name, op_##name,                                                                                           \
-            []([[maybe_unused]] a x, [[maybe_unused]] b y, [[maybe_unused]] c z, [[maybe_unused]] e w) -> result {      \
-                using namespace oracle;                                                                                 \
-                using std::signbit, std::isnan, std::isinf, std::isfinite, std::isnormal, std::fpclassify;              \
-                [[maybe_unused]] d r{};                                                                                 \
-                return (result)(__VA_ARGS__);                                                                            \
-            },                                                                                                          \
-            ulps);                                                                                                      \
-    }
-#define EXACT(name, d, ...)  ROW(Ptx, d, 0, name, d, __VA_ARGS__)
-#define APPROX(name, d, ...) ROW(PtxApprox, long double, 1, name, d, __VA_ARGS__)
-PTX_EXACT(EXACT)
-PTX_APPROXIMATIONS(APPROX)
-
-// ---- CUDA's functions -----------------------------------------------------------------------------------------------
-
-template <class T, class Reference>
-static void check_math(const char* name, void (*kernel)(T*, const T*, const T*, int), Reference reference, double ulps) {
+TEST_P(PtxTable, computes) {
+    const Row& row = *GetParam();
     constexpr size_t n = 6000;
-    std::mt19937_64 random(std::hash<std::string>()(name));
-    std::vector<T> x = values<T>(n, 0, random), y = values<T>(n, 1, random);
-    std::normal_distribution<T> normal(0, 10);
-    for (size_t i = n / 2; i < n; ++i) x[i] = normal(random), y[i] = normal(random);
-    const Device<T> dx(x), dy(y), out(x);
-    LC_LAUNCH(kernel, grid_for(n), dim3(kBlock), 0, nullptr, out.data(), dx.data(), dy.data(), int(n));
-    const auto got = out.host();
+    std::mt19937_64 random(std::hash<std::string>()(row.name));
+    Bytes in[4];
+    for (int k = 0; k < 4; ++k) {
+        in[k] = row.operands[k]()->values(n, k, random);
+        if (row.math && k < 2) make_ordinary(*row.operands[k](), in[k], random);
+    }
+    const Device out(Bytes(n * row.result()->bytes, 77)), x(in[0]), y(in[1]), z(in[2]), w(in[3]);
+    const auto kernel = reinterpret_cast<Kernel>(const_cast<void*>(row.kernel));
+    LC_LAUNCH(kernel, grid_for(n), dim3(kBlock), 0, nullptr, out.data(), x.data(), y.data(), z.data(), w.data(),
+              int(n));
+    const Bytes got = out.host<uint8_t>();
     int bad = 0;
     for (size_t i = 0; i < n && bad < 3; ++i) {
-        const long double want = reference(x[i], y[i]);
-        if (ulps_apart(got[i], want) <= ulps + 0.5) continue;  // the reference is not rounded, the result is
-        ++bad;
-        ADD_FAILURE() << name << " of " << show(x[i]) << ", " << show(y[i]) << " gives " << show(got[i]) << ", expected "
-                      << show(T(want)) << ": " << ulps_apart(got[i], want) << " ulp";
+        const uint8_t* operands[4];
+        for (int k = 0; k < 4; ++k) operands[k] = &in[k][i * row.operands[k]()->bytes];
+        bad += !check_element(row, operands, &got[i * row.result()->bytes]);
     }
 }
 
-#define MATH(name, t, ulps, function, reference)                                                                        \
-    extern "C" void math_##name(t*, const t*, const t*, int) { only_ptx("math_" #name); }                               \
-    TEST_F(PtxMath, name) {                                                                                             \
-        check_math(                                                                                                     \
-            #name, math_##name, [](t x, [[maybe_unused]] t y) -> long double { return reference; }, ulps);              \
-    }
-PTX_MATH(MATH)
+// The host side of every kernel, ...
+#define OP_STUB(name, d, a, b, c, e, text, ...) \
+    extern "C" void op_##name(d*, const a*, const b*, const c*, const e*, int) { only_ptx("op_" #name); }
+#define MATH_STUB(name, t, ulps, function, reference) \
+    extern "C" void math_##name(t*, const t*, const t*, const b32*, const b32*, int) { only_ptx("math_" #name); }
+PTX_EXACT(OP_STUB)
+PTX_APPROXIMATIONS(OP_STUB)
+PTX_MATH(MATH_STUB)
+
+// ... and its row: the expression of ptx_opcodes.h as a function of x, y, z, w.
+#define ROW(symbol, math_, result_type, ulps_, d, a, b, c, e, ...)                                  \
+    {#symbol,                                                                                       \
+     reinterpret_cast<const void*>(symbol),                                                         \
+     &type_of<d>,                                                                                   \
+     {&type_of<a>, &type_of<b>, &type_of<c>, &type_of<e>},                                          \
+     ulps_,                                                                                         \
+     [](const uint8_t* const operands[4], uint8_t* to) {                                            \
+         using namespace oracle;                                                                    \
+         using std::signbit, std::isnan, std::isinf, std::isfinite, std::isnormal, std::fpclassify; \
+         [[maybe_unused]] a x = get<a>(operands[0]);                                                \
+         [[maybe_unused]] b y = get<b>(operands[1]);                                                \
+         [[maybe_unused]] c z = get<c>(operands[2]);                                                \
+         [[maybe_unused]] e w = get<e>(operands[3]);                                                \
+         [[maybe_unused]] d r{};                                                                    \
+         const auto value = (result_type)(__VA_ARGS__);                                             \
+         std::memcpy(to, &value, sizeof(value));                                                    \
+     },                                                                                             \
+     math_},
+#define EXACT(name, d, a, b, c, e, text, ...)  ROW(op_##name, false, d, 0, d, a, b, c, e, __VA_ARGS__)
+#define APPROX(name, d, a, b, c, e, text, ...) ROW(op_##name, false, long double, 1, d, a, b, c, e, __VA_ARGS__)
+// A reference is not rounded, a result is: half a unit more.
+#define MATH(name, t, ulps, function, reference) \
+    ROW(math_##name, true, long double, ulps + 0.5, t, t, t, b32, b32, reference)
+
+static const Row kRows[] = {PTX_EXACT(EXACT) PTX_APPROXIMATIONS(APPROX) PTX_MATH(MATH)};
+
+static std::vector<const Row*> all_rows() {
+    std::vector<const Row*> rows;
+    for (const Row& row : kRows) rows.push_back(&row);
+    return rows;
+}
+INSTANTIATE_TEST_SUITE_P(Opcodes, PtxTable, ::testing::ValuesIn(all_rows()),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 // ---- kernels with a shape of their own ------------------------------------------------------------------------------
 
@@ -253,10 +162,10 @@ using Shaped = void (*)(u32*, u32*);
 
 // Runs a kernel on `in`, which it may change, and gives what it wrote.
 static Words run(Shaped kernel, Words& in, size_t out_words, dim3 grid, dim3 block, size_t smem = 0) {
-    const Device<u32> out(Words(out_words, 0xdeadbeef)), din(in);
-    LC_LAUNCH(kernel, grid, block, smem, nullptr, out.data(), din.data());
-    Words got = out.host();
-    in = din.host();
+    const Device out(Words(out_words, 0xdeadbeef)), din(in);
+    LC_LAUNCH(kernel, grid, block, smem, nullptr, out.data<u32>(), din.data<u32>());
+    Words got = out.host<u32>();
+    in = din.host<u32>();
     return got;
 }
 static Words numbers(size_t n, u32 first = 0) {
@@ -271,14 +180,15 @@ static float as_float(u32 w) { return oracle::bits<float>(w); }
 TEST_F(Ptx, loads_extend_by_their_type) {
     Words in = {0x84f3f2f1, 0x87868586, 5, 6};
     const Words got = run(load_store_types, in, 22, dim3(1), dim3(1));
-    const Words want = {0xfffffff1, 0xf2,       0xffff84f3, 0x8586,     0x8786,     0x87,       0xfffffff1, 0xffffffff,
-                        0xfffff2f1, 0xffffffff, 0x84f3f2f1, 0xffffffff, 0x84f3f2f1, 0,          0x00f1fff1, 0x84f300f1,
+    const Words want = {0xfffffff1, 0xf2,       0xffff84f3, 0x8586,     0x8786,     0x87,      0xfffffff1, 0xffffffff,
+                        0xfffff2f1, 0xffffffff, 0x84f3f2f1, 0xffffffff, 0x84f3f2f1, 0,         0x00f1fff1, 0x84f300f1,
                         0xfffffff1, 0xffffffff, 0x3fc00000, 0x84f3f2f1, 0,          0xc0040000};
     EXPECT_EQ(got, want);
 }
 
 // One row of load_store_vectors: 16 bytes in, and where `count` elements of `size` bytes stand in reverse order.
-static void expect_reversed(const Words& got, const Words& in, size_t offset, size_t count, size_t size, size_t from = 0) {
+static void expect_reversed(const Words& got, const Words& in, size_t offset, size_t count, size_t size,
+                            size_t from = 0) {
     for (size_t t = 0; t < in.size() / 4; ++t) {
         const char* source = reinterpret_cast<const char*>(&in[4 * t]) + from;
         const char* result = reinterpret_cast<const char*>(&got[32 * t]) + offset;
@@ -311,10 +221,10 @@ TEST_F(Ptx, vectors) {
 TEST_F(Ptx, vectors_are_one_access) {
     if (!cusim::hooked()) GTEST_SKIP() << "needs the checked build";
     Words in(4 * 32);
-    const Device<u32> out(Words(32 * 32 + 4)), din(in);
+    const Device out(Words(32 * 32 + 4)), din(in);
     cusim::set_profile(1);
     (void)cusim::take_profile();
-    LC_LAUNCH(load_store_vectors, dim3(1), dim3(32), 0, nullptr, out.data(), din.data());
+    LC_LAUNCH(load_store_vectors, dim3(1), dim3(32), 0, nullptr, out.data<u32>(), din.data<u32>());
     LC_CUDA_CHECK(cudaStreamSynchronize(nullptr));
     cusim::set_profile(0);
     int counts[33] = {};
@@ -325,7 +235,7 @@ TEST_F(Ptx, vectors_are_one_access) {
     EXPECT_EQ(counts[8], 3);   // v4.u16, v2.u32, v2.f32
     EXPECT_EQ(counts[4], 2);   // v4.u8, v2.b16
     EXPECT_EQ(counts[2], 2);   // v2.u8, v2.s8
-    LC_LAUNCH(load_store_vectors, dim3(1), dim3(1), 0, nullptr, out.data() + 2, din.data());
+    LC_LAUNCH(load_store_vectors, dim3(1), dim3(1), 0, nullptr, out.data<u32>() + 2, din.data<u32>());
     EXPECT_THROW(LC_CUDA_CHECK(cudaStreamSynchronize(nullptr)), cusim::Fault);
     const auto findings = cusim::take_findings();
     ASSERT_FALSE(findings.empty());
@@ -392,7 +302,8 @@ TEST_F(Ptx, functions_with_parameters) {
     const u32 fibonacci[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34};
     for (u32 i = 0; i < 32; ++i) {
         const u32 v = in[i];
-        const Words want = {v % 2 == 1 ? -v : v - 7, v - 3, 3 * v, v, 2 * v, fibonacci[v % 10], v % 3 == 0 ? 2 * v : v * v, v * v};
+        const Words want = {v % 2 == 1 ? -v : v - 7,    v - 3, 3 * v, v, 2 * v, fibonacci[v % 10],
+                            v % 3 == 0 ? 2 * v : v * v, v * v};
         EXPECT_EQ(Words(got.begin() + 8 * i, got.begin() + 8 * i + 8), want) << "v = " << v;
     }
 }
@@ -418,10 +329,12 @@ TEST_F(Ptx, special_registers) {
     for (u32 b = 0; b < 12; ++b) {
         for (u32 t = 0; t < 60; ++t) {
             const u32 lane = t % 32, bit = 1u << lane;
-            const Words want = {t % 5, t / 5 % 4, t / 20, 5, 4, 3, b % 2, b / 2 % 3, b / 6, 2, 3, 2, lane, t / 32, bit,
-                                bit - 1, (bit - 1) | bit, ~((bit - 1) | bit), ~(bit - 1), 42};
+            const Words want = {
+                t % 5, t / 5 % 4, t / 20, 5,      4,   3,       b % 2,           b / 2 % 3,          b / 6,      2,
+                3,     2,         lane,   t / 32, bit, bit - 1, (bit - 1) | bit, ~((bit - 1) | bit), ~(bit - 1), 42};
             const size_t at = 20 * (t + 60 * b);
-            EXPECT_EQ(Words(got.begin() + long(at), got.begin() + long(at) + 20), want) << "block " << b << ", thread " << t;
+            EXPECT_EQ(Words(got.begin() + long(at), got.begin() + long(at) + 20), want)
+                << "block " << b << ", thread " << t;
         }
     }
 }
@@ -512,8 +425,10 @@ TEST_F(Ptx, shuffles_of_every_width) {
             const bool inside[] = {source[0] >= first, source[1] <= last, source[2] <= last, true};
             for (int mode = 0; mode < 4; ++mode) {
                 const size_t at = size_t(48 * t + 2 * (4 * k + mode));
-                EXPECT_EQ(got[at], in[size_t(t - lane + (inside[mode] ? source[mode] : lane))]) << "mode " << mode << ", width " << width;
-                EXPECT_EQ(got[at + 1], u32(inside[mode])) << "mode " << mode << ", width " << width << ", lane " << lane;
+                EXPECT_EQ(got[at], in[size_t(t - lane + (inside[mode] ? source[mode] : lane))])
+                    << "mode " << mode << ", width " << width;
+                EXPECT_EQ(got[at + 1], u32(inside[mode]))
+                    << "mode " << mode << ", width " << width << ", lane " << lane;
             }
         }
     }
@@ -582,42 +497,43 @@ TEST_F(Ptx, trap_names_the_line) {
 // ---- what the table cannot say --------------------------------------------------------------------------------------
 
 TEST_F(Ptx, minimum_of_two_nans_is_the_canonical_one) {
-    const Device<float> nan(std::vector<float>(1, oracle::bits<float>(0xffc12345u))), out(std::vector<float>(1, 0.0f));
-    const Device<u32> none(Words(1));
+    const Device nan(Words(1, 0xffc12345u)), out(Words(1, 0)), none(Words(1, 0));
     for (auto kernel : {op_fmin_f32, op_fmax_f32}) {
-        LC_LAUNCH(kernel, dim3(1), dim3(1), 0, nullptr, out.data(), nan.data(), nan.data(), nan.data(), none.data(), 1);
-        EXPECT_EQ(oracle::bits<u32>(out.host()[0]), 0x7fffffffu);
+        const float* x = nan.data<float>();
+        LC_LAUNCH(kernel, dim3(1), dim3(1), 0, nullptr, out.data<float>(), x, x, x, none.data<u32>(), 1);
+        EXPECT_EQ(out.host<u32>()[0], 0x7fffffffu);
     }
 }
 
-// CUSIM_PERTURB: results move by up to k units, some do, always the same ones, and special values stay.
+// CUSIM_PERTURB: results move by up to k units, some up, some down, always the same ones, and special values stay.
 TEST_F(Ptx, perturbation) {
-    std::vector<float> x(1000);
+    constexpr int n = 1000;
+    std::vector<float> x(n);
     std::mt19937 random(3);
     for (float& v : x) v = std::uniform_real_distribution<float>(-20, 20)(random);
     x[0] = 0.0f;
     x[1] = INFINITY;
     x[2] = -INFINITY;
     x[3] = NAN;
-    const Device<float> dx(x), out(x);
-    const Device<u32> none(Words(1000));
+    const Device in(x), out(x), zeros(Words(n, 0));
     const auto ex2 = [&](int k) {
         cusim::ptx::set_perturbation(k);
-        LC_LAUNCH(op_ex2_approx, grid_for(1000), dim3(kBlock), 0, nullptr, out.data(), dx.data(), none.data(), none.data(),
-                  none.data(), 1000);
-        return out.host();
+        const u32* none = zeros.data<u32>();
+        LC_LAUNCH(op_ex2_approx, grid_for(n), dim3(kBlock), 0, nullptr, out.data<float>(), in.data<float>(), none, none,
+                  none, n);
+        return out.host<float>();
     };
-    const auto exact = ex2(0), moved = ex2(2), again = ex2(2);
+    const auto exact = ex2(0), moved = ex2(2);
+    EXPECT_EQ(std::memcmp(moved.data(), ex2(2).data(), n * sizeof(float)), 0);
+    EXPECT_EQ(std::memcmp(moved.data(), exact.data(), 4 * sizeof(float)), 0);
     double worst = 0;
     int up = 0, down = 0;
-    for (size_t i = 0; i < 1000; ++i) {
-        EXPECT_TRUE(same(moved[i], again[i]));
-        if (i < 4) EXPECT_TRUE(same(moved[i], exact[i])) << show(x[i]);
-        else worst = std::max(worst, std::fabs(ulps_apart(moved[i], exact[i])));
+    for (size_t i = 4; i < n; ++i) {
+        worst = std::max(worst, ulps_apart(moved[i], exact[i]));
         up += moved[i] > exact[i];
         down += moved[i] < exact[i];
     }
     EXPECT_EQ(worst, 2.0);
-    EXPECT_GT(up, 250);
-    EXPECT_GT(down, 250);
+    EXPECT_GT(up, n / 4);
+    EXPECT_GT(down, n / 4);
 }

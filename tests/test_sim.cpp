@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <random>
 #include <set>
 
 #include "kernels/sim/fibers.h"
@@ -87,7 +88,7 @@ TEST_P(PlantedFaults, BadIsReported) {
     const std::string kind = fault->kind;
     if (fault->seen == Seen::death) return expect_death_of(*fault, "host code touched device memory: buffer");
     if (CUSIM_ASAN && fault->on_device && (kind == "out_of_bounds" || kind == "use_after_free")) {
-        return expect_death_of(*fault, "AddressSanitizer: use-after-poison");
+        return expect_death_of(*fault, "AddressSanitizer: use-after-poison|index .* out of bounds");
     }
     if (fault->seen == Seen::hooks && !cusim::hooked()) GTEST_SKIP() << "only builds with hooks see " << kind << " of a kernel";
 
@@ -365,6 +366,96 @@ TEST_P(Primitives, NeighbouringBytesAreNoRace) {
     for (size_t i = 0; i < in.size(); ++i) EXPECT_EQ(got[i], in[i] + 1);
 }
 
+// ---- the race detector against the definition -----------------------------------------------------------------------
+
+struct Script {
+    int steps, blocks;
+    std::vector<int> actions;  // (blocks, steps, kScriptThreads)
+    int at(int block, int step, int thread) const {
+        return actions[size_t((block * steps + step) * kScriptThreads + thread)];
+    }
+};
+
+// A few accesses by a few threads of two warps, whole steps of barriers between them.
+Script random_script(std::mt19937& random) {
+    const auto pick = [&](int n) { return int(random() % unsigned(n)); };
+    Script s{4 + pick(6), pick(4) == 0 ? 2 : 1, {}};
+    const int threads[] = {0, 1, 2, 31, 32, 33, 39};
+    const bool with_atomics = pick(2) == 0;
+    for (int b = 0; b < s.blocks; ++b) {
+        for (int step = 0; step < s.steps; ++step) {
+            std::vector<int> row(kScriptThreads, script_nothing);
+            const int kind = pick(5);
+            if (kind == 0) row.assign(kScriptThreads, script_syncthreads);
+            else if (kind <= 2) row.assign(kScriptThreads, script_syncwarp);
+            else {
+                const int readers = pick(4);
+                for (int i = 0; i < readers; ++i) row[size_t(threads[pick(7)])] = script_read;
+                if (pick(4) == 0) row[size_t(threads[pick(7)])] = script_write;
+                if (with_atomics && pick(2) == 0) row[size_t(threads[pick(7)])] = script_atomic;
+            }
+            s.actions.insert(s.actions.end(), row.begin(), row.end());
+        }
+    }
+    return s;
+}
+
+// All pairs of accesses, by the definition in kernels/sim/shadow.h.
+bool has_race(const Script& s) {
+    struct Touch {
+        int block, step, thread, action;
+    };
+    std::vector<Touch> touches;
+    for (int b = 0; b < s.blocks; ++b)
+        for (int i = 0; i < s.steps; ++i)
+            for (int t = 0; t < kScriptThreads; ++t) {
+                const int a = s.at(b, i, t);
+                if (a == script_read || a == script_write || a == script_atomic) touches.push_back({b, i, t, a});
+            }
+    const auto barrier_between = [&](const Touch& x, const Touch& y) {
+        for (int i = std::min(x.step, y.step) + 1; i < std::max(x.step, y.step); ++i) {
+            const int a = s.at(x.block, i, 0);
+            if (a == script_syncthreads || (a == script_syncwarp && x.thread / 32 == y.thread / 32)) return true;
+        }
+        return false;
+    };
+    for (const Touch& x : touches)
+        for (const Touch& y : touches) {
+            if (x.block == y.block && x.thread == y.thread) continue;
+            if (x.action == y.action && x.action != script_write) continue;  // two reads, two atomics
+            if (x.block != y.block || !barrier_between(x, y)) return true;
+        }
+    return false;
+}
+
+TEST_P(Primitives, RacesAreFoundExactlyWhereTheyAre) {
+    if (!cusim::hooked()) GTEST_SKIP() << "races need hooks";
+    std::mt19937 random(11);
+    int races = 0;
+    for (int trial = 0; trial < 300; ++trial) {
+        const Script s = random_script(random);
+        Array<float> cell(std::vector<float>{0.0f}), out(size_t(s.blocks * kScriptThreads));
+        Array<int> actions(s.actions);
+        for (Order o : {Order::forward, Order::reverse, Order::random}) {
+            cusim::set_order(o, unsigned(trial));
+            probe_script(cell, out, actions, s.steps, s.blocks);
+            bool found = false;
+            try {
+                cudaDeviceSynchronize();
+            } catch (const cusim::Fault& f) {
+                found = f.kind() == Kind::race_block || f.kind() == Kind::race_grid;
+                EXPECT_TRUE(found) << f.what();
+            }
+            ASSERT_EQ(found, has_race(s)) << "script " << trial << " in " << cusim::name_of(o) << " order\n"
+                                          << all_texts(cusim::take_findings());
+            cusim::take_findings();
+        }
+        races += has_race(s);
+    }
+    EXPECT_GT(races, 60) << "the scripts are too tame";
+    EXPECT_LT(races, 240) << "the scripts are too wild";
+}
+
 // ---- orders ---------------------------------------------------------------------------------------------------------
 
 std::vector<int> tickets(int blocks, int threads) {
@@ -625,6 +716,29 @@ TEST(DeviceMemory, BuffersHaveNames) {
     const auto found = cusim::take_findings();
     ASSERT_EQ(found.size(), 1u);
     EXPECT_NE(found[0].text.find("'weights'"), std::string::npos) << found[0].text;
+}
+
+// ---- crashes say why ------------------------------------------------------------------------------------------------
+
+constexpr bool kSanitized = CUSIM_ASAN || CUSIM_TSAN;
+
+TEST(CrashDeathTest, AWildPointerIsNamedWithoutHooks) {
+    if (cusim::hooked() || kSanitized) GTEST_SKIP() << "for plain builds: hooks report it, sanitizers have their own words";
+    for (const PlantedFault& f : planted_faults()) {
+        if (std::string(f.name) == "null_pointer") expect_death_of(f, "copy_kernel, thread .* touched address .* not device memory");
+    }
+}
+
+TEST(CrashDeathTest, AStackOverflowIsNamed) {
+    if (kSanitized) GTEST_SKIP() << "sanitized builds have larger stacks";
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    Array<float> out(64);
+    EXPECT_DEATH(
+        {
+            probe_big_frame(out, 24 * 1024);
+            cudaDeviceSynchronize();
+        },
+        "big_frame_kernel, thread .* need more than the stack");
 }
 
 // ---- findings -------------------------------------------------------------------------------------------------------

@@ -21,12 +21,14 @@ constexpr int kMaxWarps = kMaxThreads / kWarp;
 
 struct Launch {
     std::string name;    // "lc::sim::softmax_kernel<4>"
+    std::string op;      // the function that launched it
     const void* kernel;  // address of the source kernel
     void (*call)(const void* kernel, const char* params);
     PtxKernel ptx = nullptr;  // set: runs this instead of `call`
     std::vector<char> params;
     dim3 grid, block;
     size_t dynamic_smem = 0;
+    std::string launched_by() const { return " (launched by " + op + ")"; }
     void run_thread() const { ptx != nullptr ? ptx(params.data()) : call(kernel, params.data()); }
 };
 void run_launch(const Launch& launch);  // grid.cpp; throws Fault after a launch with findings
@@ -55,6 +57,7 @@ class SharedMemory {
 
   private:
     char* place(const char* name, size_t bytes);
+    void check_limits(const SharedSite& site) const;
 
     char* base_;  // the window; guards lie before and behind it
     Cell* cells_ = nullptr;

@@ -52,7 +52,7 @@ void tell(const Event& e, Kind kind, uint32_t other_pc, Text text) {
     if (is_new(kind, e.block.launch->name, key)) {
         const std::string place = source_place(e.pc);
         const std::string who = e.block.who(*t) + " " + e.verb() + " ";
-        report({kind, e.block.launch->name, who + text() + ", at " + place, place}, key);
+        report_in(*e.block.launch, kind, who + text() + ", at " + place, place, key);
     }
     e.block.show_current(t);
 }
@@ -186,10 +186,9 @@ void check_streams(const Event& e) {
     char address[32];
     std::snprintf(address, sizeof(address), "%p", p);
     const std::string place = source_place(pc);
-    report({near_shared ? Kind::out_of_bounds : Kind::host_pointer, b.launch->name,
-            b.who(*t) + (write ? " writes " : " reads ") +
-                (near_shared ? b.shared.describe(p) : std::string("address ") + address + ", which is not device memory") +
-                ", at " + place, place}, place);
+    const std::string target = near_shared ? b.shared.describe(p) : std::string(address) + ", which is not device memory";
+    report_in(*b.launch, near_shared ? Kind::out_of_bounds : Kind::host_pointer,
+              b.who(*t) + (write ? " writes " : " reads ") + target + ", at " + place, place, place);
     b.show_current(t);
     b.stop();
 }

@@ -79,14 +79,14 @@ T atomic(Atomic op, T* address, T value, T compare = T());
 
 float4 checked_load16(const void* p);  // one access for the checks and the counters
 void checked_store16(void* p, float4 v);
-void misaligned_access(const void* p, int bytes, bool write);
+void misaligned_access(int bytes, bool write);  // what builds without hooks still see
 
 CUSIM_INLINE float4 load16(const void* p) {
 #if CUSIM_HOOKED
     return checked_load16(p);
 #else
     if (reinterpret_cast<uintptr_t>(p) % 16 != 0) [[unlikely]]
-        misaligned_access(p, 16, false);
+        misaligned_access(16, false);
     float4 v;
     std::memcpy(&v, p, 16);
     return v;
@@ -97,7 +97,7 @@ CUSIM_INLINE void store16(void* p, float4 v) {
     checked_store16(p, v);
 #else
     if (reinterpret_cast<uintptr_t>(p) % 16 != 0) [[unlikely]]
-        misaligned_access(p, 16, true);
+        misaligned_access(16, true);
     std::memcpy(p, &v, 16);
 #endif
 }

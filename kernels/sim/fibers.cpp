@@ -75,7 +75,7 @@ void StackPool::grow() {
     for (int i = kStacksPerGrowth - 1; i >= 0; --i) {  // the lowest stack ends on top
         Stack s;
         s.base = begin + size_t(i) * kStackBytes;
-        mprotect(s.base, kPage, PROT_NONE);
+        mprotect(s.base, kStackGuard, PROT_NONE);
 #if CUSIM_TSAN
         s.tsan_fiber = __tsan_create_fiber(0);
 #endif
@@ -103,7 +103,7 @@ void StackPool::give_abandoned(Stack s) {
 bool in_stack_guard(const void* p) {
     const char* c = static_cast<const char*>(p);
     for (const Range& r : stack_ranges()) {  // without the lock: called from a signal handler
-        if (c >= r.begin && c < r.end) return size_t(c - r.begin) % kStackBytes < kPage;
+        if (c >= r.begin && c < r.end) return size_t(c - r.begin) % kStackBytes < kStackGuard;
     }
     return false;
 }
@@ -111,10 +111,10 @@ bool in_stack_guard(const void* p) {
 // ---- switching ------------------------------------------------------------------------------------------------------
 
 void prepare_context(Context& c, const Stack& stack, size_t skip, void (*entry)()) {
-    __asan_unpoison_memory_region(stack.base + kPage, kStackBytes - kPage);  // functions that never returned left marks
+    __asan_unpoison_memory_region(stack.base + kStackGuard, kStackBytes - kStackGuard);  // functions that never returned left marks
 #if CUSIM_ASAN || CUSIM_TSAN
-    c.stack_bottom = stack.base + kPage;
-    c.stack_bytes = kStackBytes - kPage;
+    c.stack_bottom = stack.base + kStackGuard;
+    c.stack_bytes = kStackBytes - kStackGuard;
     c.fake_stack = nullptr;
     c.tsan_fiber = stack.tsan_fiber;
 #endif
@@ -128,8 +128,8 @@ void prepare_context(Context& c, const Stack& stack, size_t skip, void (*entry)(
 #else
     (void)skip;
     getcontext(&c.machine);
-    c.machine.uc_stack.ss_sp = stack.base + kPage;
-    c.machine.uc_stack.ss_size = kStackBytes - kPage;
+    c.machine.uc_stack.ss_sp = stack.base + kStackGuard;
+    c.machine.uc_stack.ss_size = kStackBytes - kStackGuard;
     c.machine.uc_link = nullptr;
     makecontext(&c.machine, entry, 0);
 #endif

@@ -36,10 +36,11 @@
 namespace cusim {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kStackBytes = CUSIM_ASAN || CUSIM_TSAN ? 256 * 1024 : 64 * 1024;  // guard page included
+constexpr size_t kStackGuard = 64 * 1024;  // below every stack: wide, since one frame may reach far
+constexpr size_t kStackBytes = kStackGuard + (CUSIM_ASAN || CUSIM_TSAN ? 256 : 64) * 1024;
 
 struct Stack {
-    char* base = nullptr;        // lowest address: a page that may not be touched
+    char* base = nullptr;        // lowest address: the guard, which may not be touched
     void* tsan_fiber = nullptr;  // ThreadSanitizer's name for whoever runs on it
 };
 
@@ -54,7 +55,7 @@ class StackPool {
     void grow();
     std::vector<Stack> free_;
 };
-bool in_stack_guard(const void* p);  // is p in the guard page of some stack?  (a stack overflow)
+bool in_stack_guard(const void* p);  // is p in the guard of some stack?  (a stack overflow)
 
 // A place to switch to: a fiber, or the scheduler that runs on the OS thread's own stack.
 struct Context {

@@ -17,7 +17,7 @@ namespace {
 std::string text(dim3 d) { return index_text(d.x, d.y, d.z); }
 
 void require(bool ok, const Launch& l, const std::string& expected, const std::string& found) {
-    if (!ok) throw_fault({Kind::launch_limit, l.name, expected + "; found " + found, ""});
+    if (!ok) throw_fault_in(l, Kind::launch_limit, expected + "; found " + found, "");
 }
 
 // What the CUDA runtime refuses at the launch, on every GPU of compute capability 7.5 and above that has the memory.
@@ -49,6 +49,7 @@ std::vector<uint32_t> random_order(uint64_t blocks) {
 Launch prepare_launch(LaunchRequest request) {
     Launch l;
     l.name = function_name(request.kernel, request.expression);
+    l.op = request.op;
     l.kernel = request.kernel;
     l.call = request.call;
     l.params = std::move(request.params);
@@ -81,7 +82,7 @@ void run_launch(const Launch& l) {
     }
     if (!hooked()) {
         if (const auto overrun = Arena::get().take_overrun()) {
-            report({Kind::out_of_bounds, l.name, "a thread wrote " + *overrun + "; build with hooks to see which", ""}, *overrun);
+            report_in(l, Kind::out_of_bounds, "a thread wrote " + *overrun + "; hooked kernels say which", "", *overrun);
         }
     }
     throw_if_reported();

@@ -128,7 +128,7 @@ void Arena::release(void* p) {
     if (flags_ != nullptr) mark(flags_, b.offset, b.bytes, kExists | kWritten, false);
     quarantine_.push_back(b.offset);
     quarantined_ += b.bytes;
-    while (quarantined_ > kQuarantineBytes) evict_oldest();
+    while (quarantined_ > kQuarantineBytes || quarantine_.size() > kQuarantineBuffers) evict_oldest();
 }
 
 void Arena::evict_oldest() {

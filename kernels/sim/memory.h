@@ -15,7 +15,10 @@ namespace cusim {
 
 constexpr size_t kArenaBytes = size_t(4) << 30;
 constexpr size_t kRedzone = 256;                       // and the alignment of buffers, as cudaMalloc has it
-constexpr size_t kQuarantineBytes = size_t(64) << 20;  // freed buffers wait this long before their place is used again
+// Freed buffers wait this long before their place is used again: long enough to catch a kernel that still holds one, short
+// enough that opening and closing the arena, which costs time for every page in use, stays cheap.
+constexpr size_t kQuarantineBytes = size_t(8) << 20;
+constexpr size_t kQuarantineBuffers = 256;
 
 struct DeviceBuffer {
     size_t offset, bytes;

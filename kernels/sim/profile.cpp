@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -32,7 +33,10 @@ struct Totals {
 
 std::mutex lock;
 std::map<Key, Totals>& totals() {
-    static auto* t = new std::map<Key, Totals>;
+    static auto* t = [] {
+        if (config().print_profile) std::atexit([] { std::fputs(profile_table(take_profile()).c_str(), stdout); });
+        return new std::map<Key, Totals>;
+    }();
     return *t;
 }
 
@@ -142,7 +146,9 @@ void count_barrier(const Launch& launch, const char* file, int line) {
 std::vector<LineCounters> take_profile() {
     const std::lock_guard<std::mutex> guard(lock);
     std::vector<LineCounters> lines;
-    for (const auto& [key, t] : std::exchange(totals(), {})) {
+    for (const auto& entry : std::exchange(totals(), {})) {
+        const Key& key = entry.first;
+        const Totals& t = entry.second;
         const bool barrier = key.bytes == 0;
         const std::string where = barrier ? source_place(static_cast<const char*>(key.pc), key.line) : source_place(key.pc);
         auto it = std::find_if(lines.begin(), lines.end(), [&](const LineCounters& c) {

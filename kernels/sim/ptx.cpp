@@ -13,7 +13,10 @@ namespace cusim::ptx {
 namespace {
 
 constexpr int fenv_mode(Round r) {
-    return r == Round::zero ? FE_TOWARDZERO : r == Round::down ? FE_DOWNWARD : r == Round::up ? FE_UPWARD : FE_TONEAREST;
+    return r == Round::zero   ? FE_TOWARDZERO
+           : r == Round::down ? FE_DOWNWARD
+           : r == Round::up   ? FE_UPWARD
+                              : FE_TONEAREST;
 }
 
 class RoundingMode {
@@ -77,14 +80,14 @@ To to_float(From a) {
     return rounded<R>([](From x) { return To(x); }, a);
 }
 
-#define PTX_INSTANTIATE_FLOAT(R, T) \
-    template T add<R>(T, T);        \
-    template T sub<R>(T, T);        \
-    template T mul<R>(T, T);        \
-    template T div<R>(T, T);        \
-    template T fma<R>(T, T, T);     \
-    template T sqrt<R>(T);          \
-    template T to_float<R>(int64_t);\
+#define PTX_INSTANTIATE_FLOAT(R, T)  \
+    template T add<R>(T, T);         \
+    template T sub<R>(T, T);         \
+    template T mul<R>(T, T);         \
+    template T div<R>(T, T);         \
+    template T fma<R>(T, T, T);      \
+    template T sqrt<R>(T);           \
+    template T to_float<R>(int64_t); \
     template T to_float<R>(uint64_t);
 #define PTX_INSTANTIATE(R)           \
     PTX_INSTANTIATE_FLOAT(R, float)  \
@@ -149,7 +152,7 @@ float half_to_float(uint16_t h) {
 uint16_t float_to_half(float x) {
     const uint32_t sign = bits<uint32_t>(x) >> 16 & 0x8000u;
     const float a = std::fabs(x);
-    if (x != x) return 0x7fff;                       // the canonical NaN
+    if (x != x) return 0x7fff;                           // the canonical NaN
     if (a >= 65520.0f) return uint16_t(sign | 0x7c00u);  // halfway to the first number that is too large
     if (a < 0x1p-14f) return uint16_t(sign | uint32_t(std::nearbyint(a * 0x1p24f)));  // subnormal: units of 2^-24
     const uint32_t u = bits<uint32_t>(a) - (112u << 23);
@@ -164,10 +167,18 @@ uint32_t shuffle(Shuffle mode, uint32_t value, uint32_t b, uint32_t c, uint32_t 
     const int first = lane & segment, last = first | (int(c & 31) & ~segment);
     int source = 0;
     switch (mode) {
-        case Shuffle::up: source = lane - distance; break;
-        case Shuffle::down: source = lane + distance; break;
-        case Shuffle::bfly: source = lane ^ distance; break;
-        case Shuffle::idx: source = first | (distance & ~segment); break;
+        case Shuffle::up:
+            source = lane - distance;
+            break;
+        case Shuffle::down:
+            source = lane + distance;
+            break;
+        case Shuffle::bfly:
+            source = lane ^ distance;
+            break;
+        case Shuffle::idx:
+            source = first | (distance & ~segment);
+            break;
     }
     *in_range = mode == Shuffle::up ? source >= last : source <= last;  // .up clamps from below
     if (!*in_range) source = lane;
@@ -201,18 +212,25 @@ T redux(uint32_t mask, T value, const char* file, int line) {
     for (int lane = 0; lane < 32; ++lane) {
         if ((mask >> lane & 1) == 0) continue;
         const T v = T(uint32_t(warp_op(WarpOp::shfl_idx, mask, uint32_t(value), lane, 32, file, line)));
-        if (first) r = v;
-        else if (op == Reduce::add) r = add(r, v);
-        else if (op == Reduce::min) r = min(r, v);
-        else if (op == Reduce::max) r = max(r, v);
-        else if (op == Reduce::and_) r &= v;
-        else if (op == Reduce::or_) r |= v;
-        else r ^= v;
+        if (first)
+            r = v;
+        else if (op == Reduce::add)
+            r = add(r, v);
+        else if (op == Reduce::min)
+            r = min(r, v);
+        else if (op == Reduce::max)
+            r = max(r, v);
+        else if (op == Reduce::and_)
+            r &= v;
+        else if (op == Reduce::or_)
+            r |= v;
+        else
+            r ^= v;
         first = false;
     }
     return r;
 }
-#define PTX_INSTANTIATE_REDUX(op)                                                        \
+#define PTX_INSTANTIATE_REDUX(op)                                              \
     template uint32_t redux<Reduce::op>(uint32_t, uint32_t, const char*, int); \
     template int32_t redux<Reduce::op>(uint32_t, int32_t, const char*, int);
 PTX_INSTANTIATE_REDUX(add)
@@ -227,7 +245,8 @@ PTX_INSTANTIATE_REDUX(xor_)
 bool register_kernel(const char* mangled_name, PtxEntry entry) {
 #if defined(__x86_64__)
     if (!__builtin_cpu_supports("fma")) {
-        static const int once = std::fprintf(stderr, "this CPU has no fma instruction: the ptx engine is not available\n");
+        static const int once =
+            std::fprintf(stderr, "this CPU has no fma instruction: the ptx engine is not available\n");
         return once == 0;
     }
 #endif

@@ -45,10 +45,10 @@ template <class T>
 constexpr unsigned kBits = 8 * sizeof(T);
 // Twice as wide, for products: int32_t -> int64_t, uint64_t -> unsigned __int128.
 template <class T>
-using Wide = std::conditional_t<
-    sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
-    std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>,
-                       std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
+using Wide =
+    std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
+                       std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>,
+                                          std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
 
 // ---- registers and memory -------------------------------------------------------------------------------------------
 
@@ -157,13 +157,17 @@ PTX_INLINE T rem(T a, T b) {
 }
 template <class T>
 PTX_INLINE T neg(T a) {
-    if constexpr (std::is_floating_point_v<T>) return -a;
-    else return sub(T(0), a);
+    if constexpr (std::is_floating_point_v<T>)
+        return -a;
+    else
+        return sub(T(0), a);
 }
 template <class T>
 PTX_INLINE T abs(T a) {
-    if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
-    else return a < 0 ? neg(a) : a;
+    if constexpr (std::is_floating_point_v<T>)
+        return std::fabs(a);
+    else
+        return a < 0 ? neg(a) : a;
 }
 template <class T>
 PTX_INLINE T sad(T a, T b, T c) {  // c + |a - b|
@@ -205,7 +209,9 @@ PTX_INLINE T shr(T a, uint32_t n) {  // arithmetic where T is signed
     return T(a >> n);
 }
 // Funnel shifts of the 64 bits hi:lo.  .wrap takes the distance modulo 32, .clamp stops at 32.
-PTX_INLINE uint32_t shf_l(uint32_t lo, uint32_t hi, uint32_t n) { return uint32_t(((uint64_t(hi) << 32 | lo) << n) >> 32); }
+PTX_INLINE uint32_t shf_l(uint32_t lo, uint32_t hi, uint32_t n) {
+    return uint32_t(((uint64_t(hi) << 32 | lo) << n) >> 32);
+}
 PTX_INLINE uint32_t shf_r(uint32_t lo, uint32_t hi, uint32_t n) { return uint32_t((uint64_t(hi) << 32 | lo) >> n); }
 PTX_INLINE uint32_t wrap_distance(uint32_t n) { return n % 32; }
 PTX_INLINE uint32_t clamp_distance(uint32_t n) { return n < 32 ? n : 32; }
@@ -295,8 +301,10 @@ To to_float(From a);  // from a 64-bit integer, or from double to float
 
 template <class T>
 PTX_INLINE T sqrt(T a) {
-    if constexpr (sizeof(T) == 4) return __builtin_sqrtf(a);
-    else return __builtin_sqrt(a);
+    if constexpr (sizeof(T) == 4)
+        return __builtin_sqrtf(a);
+    else
+        return __builtin_sqrt(a);
 }
 
 // .ftz: subnormals become zeros of the same sign.
@@ -309,8 +317,10 @@ PTX_INLINE T sat(T a) {
 
 template <class T>
 PTX_INLINE T canonical_nan() {
-    if constexpr (sizeof(T) == 4) return bits<T>(uint32_t(0x7fffffff));
-    else return bits<T>(uint64_t(0x7fffffffffffffff));
+    if constexpr (sizeof(T) == 4)
+        return bits<T>(uint32_t(0x7fffffff));
+    else
+        return bits<T>(uint64_t(0x7fffffffffffffff));
 }
 // Integers: the usual.  Floats: of a number and a NaN the number; -0 is less than +0.
 template <class T>
@@ -376,10 +386,14 @@ PTX_INLINE bool is_subnormal(T a) {
 
 template <Round R, class T>
 PTX_INLINE T round_to_integer(T a) {  // .rni .rzi .rmi .rpi
-    if constexpr (R == Round::nearest) return std::nearbyint(a);
-    else if constexpr (R == Round::zero) return std::trunc(a);
-    else if constexpr (R == Round::down) return std::floor(a);
-    else return std::ceil(a);
+    if constexpr (R == Round::nearest)
+        return std::nearbyint(a);
+    else if constexpr (R == Round::zero)
+        return std::trunc(a);
+    else if constexpr (R == Round::down)
+        return std::floor(a);
+    else
+        return std::ceil(a);
 }
 // Out of range clamps.  NaN gives 0, but where 64 bits take part (either side) the top bit alone.
 template <Round R, class To, class From>
@@ -421,7 +435,7 @@ float cos_approx(float a);
 float tanh_approx(float a);
 float div_approx(float a, float b);
 double rsqrt_approx(double a);
-double rcp_approx_ftz(double a);    // .ftz.f64: only the high word of the operand is read and of the result written
+double rcp_approx_ftz(double a);  // .ftz.f64: only the high word of the operand is read and of the result written
 double rsqrt_approx_ftz(double a);
 void set_perturbation(int units_in_last_place);  // what CUSIM_PERTURB sets; for tests
 

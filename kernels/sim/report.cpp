@@ -83,6 +83,14 @@ void report(Finding finding, const std::string& key) {
     list.push_back(std::move(finding));
 }
 
+void report_in(const Launch& launch, Kind kind, const std::string& text, const std::string& where, const std::string& key) {
+    report({kind, launch.name, text + launch.launched_by(), where}, key);
+}
+
+void throw_fault_in(const Launch& launch, Kind kind, const std::string& text, const std::string& where) {
+    throw_fault({kind, launch.name, text + launch.launched_by(), where});
+}
+
 void watch_reports() {
     const std::lock_guard<std::mutex> guard(book().lock);
     book().first.reset();

@@ -10,7 +10,12 @@ namespace cusim {
 // Records a finding once per `key` (with its kind and kernel), afterwards only counts it.
 void report(Finding finding, const std::string& key);
 
-// The same in two steps, for checks that would spend most of their time on texts nobody reads: true if the finding is new
+// What a launch did wrong: the text ends with who launched it.
+struct Launch;
+void report_in(const Launch& launch, Kind kind, const std::string& text, const std::string& where, const std::string& key);
+[[noreturn]] void throw_fault_in(const Launch& launch, Kind kind, const std::string& text, const std::string& where);
+
+// The same as report() in two steps, for checks that would spend most of their time on texts nobody reads: true if the finding is new
 // and should now be told to report().
 bool is_new(Kind kind, const std::string& kernel, const std::string& key);
 

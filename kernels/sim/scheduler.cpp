@@ -229,7 +229,7 @@ std::string Block::who(const CudaThread& t) const {
 void Block::fail(Kind kind, const CudaThread& t, const std::string& text) {
     failed_ = true;
     const std::string where = t.file == nullptr ? "" : place(t);
-    report({kind, launch->name, text, where}, where);
+    report_in(*launch, kind, text, where, where);
 }
 
 }  // namespace cusim

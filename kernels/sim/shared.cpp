@@ -24,7 +24,7 @@ int id_of(SharedSite& site) {
     return id.compare_exchange_strong(expected, known) ? known : expected;
 }
 
-std::string kib(size_t bytes) { return std::to_string(bytes) + " bytes"; }
+std::string size_text(size_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 }  // namespace
 
@@ -67,22 +67,26 @@ char* SharedMemory::place(const char* name, size_t bytes) {
     return p;
 }
 
+void SharedMemory::check_limits(const SharedSite& site) const {
+    const size_t together = static_bytes_ + dynamic_bytes_;
+    std::string text;
+    if (static_bytes_ > kMaxStaticShared) {
+        text = "with '" + std::string(site.name) + "' static shared memory is " + size_text(static_bytes_) + "; at most " +
+               size_text(kMaxStaticShared) + " are allowed: use dynamic shared memory";
+    } else if (together > kMaxShared) {
+        text = "static and dynamic shared memory together are " + size_text(together) + "; a block has at most " +
+               size_text(kMaxShared);
+    }
+    if (!text.empty()) {
+        throw_fault_in(*t_block->launch, Kind::launch_limit, text, source_place(site.file, site.line));
+    }
+}
+
 void* SharedMemory::array(SharedSite& site) {
     const auto id = size_t(id_of(site));
     if (id < by_site_.size() && by_site_[id] != nullptr) return by_site_[id];
     static_bytes_ += (site.bytes + 15) / 16 * 16;
-    const std::string& kernel = t_block->launch->name;
-    const std::string where = source_place(site.file, site.line);
-    if (static_bytes_ > kMaxStaticShared) {
-        throw_fault({Kind::launch_limit, kernel,
-                     "with '" + std::string(site.name) + "' static shared memory is " + kib(static_bytes_) + "; at most " +
-                         kib(kMaxStaticShared) + " are allowed: use dynamic shared memory (" + where + ")", where});
-    }
-    if (static_bytes_ + dynamic_bytes_ > kMaxShared) {
-        throw_fault({Kind::launch_limit, kernel,
-                     "static and dynamic shared memory together are " + kib(static_bytes_ + dynamic_bytes_) +
-                         "; a block has at most " + kib(kMaxShared) + " (" + where + ")", where});
-    }
+    check_limits(site);
     if (id >= by_site_.size()) by_site_.resize(id + 1);
     sites_used_.push_back(int(id));
     return by_site_[id] = place(site.name, site.bytes);
@@ -96,7 +100,7 @@ std::string SharedMemory::describe(const void* p) const {
     }
     if (near == nullptr) return "shared memory before the first array";
     const size_t at = size_t(offset) - near->offset;
-    const std::string name = "shared '" + std::string(near->name) + "' (" + kib(near->bytes) + ")";
+    const std::string name = "shared '" + std::string(near->name) + "' (" + size_text(near->bytes) + ")";
     return at < near->bytes ? name + " + " + std::to_string(at)
                             : std::to_string(at - near->bytes) + " bytes past the end of " + name;
 }

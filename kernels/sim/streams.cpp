@@ -3,6 +3,8 @@
 // A GPU may run queued work at any time after it was queued; here it runs as late as it may.  So a host that reads a result
 // too early reads the 0xFF that the copy put there when it was queued, and a source that changes too early is noticed.
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -58,6 +60,7 @@ class Device {
     void sync_quietly(StreamQueue* only);
     void release_quietly(void* p);
     void drop_everything();
+    void say_what_never_ran();  // at exit
 
     std::mutex lock;
 
@@ -80,7 +83,10 @@ class Device {
 };
 
 Device& device() {
-    static auto* d = new Device;
+    static auto* d = [] {
+        std::atexit([] { device().say_what_never_ran(); });
+        return new Device;  // never destroyed: buffers of static objects may outlive it
+    }();
     return *d;
 }
 
@@ -154,6 +160,13 @@ void Device::finish() {
     history().clear();
     host_.clear();
     for (const auto& [id, s] : streams_) s->clock.clear();
+}
+
+void Device::say_what_never_ran() {
+    size_t left = 0;
+    for (const auto& [id, s] : streams_) left += s->queue.size();
+    if (left > 0) std::fprintf(stderr, "cusim: %zu operations were queued and never synchronised: they did not run\n", left);
+    if (pending_) std::fprintf(stderr, "cusim: a fault came up while memory was freed and nobody synchronised after it\n");
 }
 
 void Device::throw_pending() {

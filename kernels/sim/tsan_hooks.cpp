@@ -9,27 +9,30 @@ namespace cusim {
 static bool kernels_are_hooked = false;
 bool hooked() { return kernels_are_hooked; }
 
-// ---- accesses of 16 bytes: the compiler would split them --------------------------------------------------------------
+// ---- accesses of 16 bytes: the compiler would split them ------------------------------------------------------------
+
+static void tell_misaligned(int bytes, bool write, const void* pc) {
+    Block& b = *t_block;
+    const std::string place = source_place(pc), unit = std::to_string(bytes);
+    report_in(*b.launch, Kind::misaligned,
+              b.who(*b.current()) + (write ? " writes " : " reads ") + unit + " bytes at an address that is no multiple of " +
+                  unit + ", at " + place,
+              place, place);
+}
+
+void misaligned_access(int bytes, bool write) { tell_misaligned(bytes, write, __builtin_return_address(0)); }
 
 float4 checked_load16(const void* p) {
     if (hooked()) check_access(p, 16, Use::read, __builtin_return_address(0));
+    else if (reinterpret_cast<uintptr_t>(p) % 16 != 0) tell_misaligned(16, false, __builtin_return_address(0));
     float4 v;
     std::memcpy(&v, p, 16);
     return v;
 }
 void checked_store16(void* p, float4 v) {
     if (hooked()) check_access(p, 16, Use::write, __builtin_return_address(0));
+    else if (reinterpret_cast<uintptr_t>(p) % 16 != 0) tell_misaligned(16, true, __builtin_return_address(0));
     std::memcpy(p, &v, 16);
-}
-
-// What builds without hooks still see.
-void misaligned_access(const void* p, int bytes, bool write) {
-    Block& b = *t_block;
-    const std::string place = source_place(__builtin_return_address(0));
-    report({Kind::misaligned, b.launch->name,
-            b.who(*b.current()) + (write ? " writes " : " reads ") + std::to_string(bytes) +
-                " bytes at an address that is no multiple of " + std::to_string(bytes) + ", at " + place, place}, place);
-    (void)p;
 }
 
 }  // namespace cusim

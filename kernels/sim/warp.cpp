@@ -128,11 +128,10 @@ void Block::shuffle(CudaThread* lanes, int lane, unsigned needed) {
     }
     t.result = ~uint64_t(0);
     const std::string where = source_place(t.file, t.line);
-    report({Kind::warp_mask, launch->name,
-            call_text(t) + ": lane " + std::to_string(lane) + " reads lane " + std::to_string(source) +
-                ", which has returned or is not in the mask; " + who(t),
-            where},
-           where);
+    report_in(*launch, Kind::warp_mask,
+              call_text(t) + ": lane " + std::to_string(lane) + " reads lane " + std::to_string(source) +
+                  ", which has returned or is not in the mask; " + who(t),
+              where, where);
 }
 
 }  // namespace cusim

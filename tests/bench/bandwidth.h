@@ -70,15 +70,4 @@ class Bandwidth {
     double seconds_ = 0.5;  // per row
 };
 
-// Values in [-5, 5), cheap and the same in every run.
-inline void fill(lc::Buffer<float>& x) {
-    uint32_t state = 1;
-    for (int64_t i = 0; i < x.size(); ++i) {
-        state = state * 1664525u + 1013904223u;
-        x.data()[i] = float(state >> 8) * (10.0f / 16777216.0f) - 5.0f;
-    }
-}
-
-inline std::string shape(int64_t N, int64_t C) { return std::to_string(N) + "x" + std::to_string(C); }
-
 }  // namespace bench

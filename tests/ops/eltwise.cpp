@@ -220,5 +220,14 @@ CASES(eltwise_speed) {
     speed("scale", 2, [=](const Backend& b, const Device& d) { b.scale(d[0], d[1], 2.0f, n, d.stream); });
     speed("relu", 2, [=](const Backend& b, const Device& d) { b.relu(d[0], d[1], n, d.stream); });
     speed("dropout", 2, [=](const Backend& b, const Device& d) { b.dropout(d[0], d[1], 0.3f, {1, 2}, n, d.stream); });
-    speed("bias", 3, [=](const Backend& b, const Device& d) { b.bias(d[0], d[1], d[2], n / 16, 16, d.stream); });
+    speed("relu_bwd", 3, [=](const Backend& b, const Device& d) { b.relu_bwd(d[0], d[1], d[2], n, d.stream); });
+    for (int64_t C : {10, 1000}) {
+        const int64_t N = n / C;
+        Case c{.op = "bias", .name = std::to_string(N) + "x" + std::to_string(C)};
+        c.make = [=](Random& r) { return Operands{out("out", N * C), in("x", r.normal(N * C)), in("b", r.normal(C))}; };
+        c.run = [=](const Backend& b, const Device& d) { b.bias(d[0], d[1], d[2], N, C, d.stream); };
+        c.bytes = 8.0 * double(N * C);
+        c.bench = c.bench_only = true;
+        add_case(c);
+    }
 }

@@ -81,10 +81,11 @@ CASES(reduce) {
         }
         add_reduction(rows ? 3 : 300000, rows ? 300000 : 3, Reduction::sum, "sum", "shifted", rows);
     }
-    add_speed(1000000, 10, true);
-    add_speed(1000000, 10, false);
-    add_speed(4096, 4096, true);
-    add_speed(4096, 4096, false);
+    for (bool rows : {true, false}) {
+        add_speed(1000000, 10, rows);
+        add_speed(10, 1000000, rows);
+        add_speed(4096, 4096, rows);
+    }
 }
 
 // A row with one NaN: sum and mean must show it, in that row only.

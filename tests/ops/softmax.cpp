@@ -53,13 +53,24 @@ void add_backward(int64_t N, int64_t C, const std::string& values, bool log) {
 }
 
 void add_speed(int64_t N, int64_t C) {
-    Case c{.op = "softmax", .name = shape_name(N, C)};
-    c.make = [=](Random& r) { return Operands{out("y", N * C), in("x", r.uniform(N * C, -5, 5))}; };
-    c.run = [=](const Backend& b, const Device& d) { b.softmax(d[0], d[1], N, C, d.stream); };
-    c.flops = 10.0 * double(N * C);
-    c.bytes = 8.0 * double(N * C);
-    c.bench = c.bench_only = true;
-    add_case(c);
+    const auto speed = [=](const std::string& op, int arrays, std::function<void(const Backend&, const Device&)> run) {
+        Case c{.op = op, .name = shape_name(N, C)};
+        c.make = [=](Random& r) {
+            Operands o = {out("y", N * C)};
+            while (int(o.size()) < arrays) o.push_back(in("in", r.uniform(N * C, -5, 5)));
+            return o;
+        };
+        c.run = std::move(run);
+        c.bytes = 4.0 * double(N * C) * arrays;
+        c.bench = c.bench_only = true;
+        add_case(c);
+    };
+    speed("softmax", 2, [=](const Backend& b, const Device& d) { b.softmax(d[0], d[1], N, C, d.stream); });
+    speed("log_softmax", 2, [=](const Backend& b, const Device& d) { b.log_softmax(d[0], d[1], N, C, d.stream); });
+    speed("softmax_bwd", 3,
+          [=](const Backend& b, const Device& d) { b.softmax_bwd(d[0], d[1], d[2], N, C, d.stream); });
+    speed("log_softmax_bwd", 3,
+          [=](const Backend& b, const Device& d) { b.log_softmax_bwd(d[0], d[1], d[2], N, C, d.stream); });
 }
 
 // Rows of 6: usable ones with -inf among the scores, and every kind of row that has no softmax.
@@ -94,8 +105,7 @@ CASES(softmax) {
         add_forward(
             5, 1200, "in_place", log, [](Random& r) { return r.normal(6000); }, true);
     }
-    add_speed(1000000, 10);
-    add_speed(10000, 1000);
+    for (int64_t C : {2, 10, 100, 1000}) add_speed(10000000 / C, C);
 
     float* const none = nullptr;
     add_refusal({"softmax", "no_classes", "C", [=](const Backend& b) { b.softmax(none, none, 3, 0, nullptr); }});

@@ -49,12 +49,14 @@ def call(w, ins, m):
     results = _names(operands.pop(0)) if operands[0].startswith("(") else []
     target = operands.pop(0)
     arguments = _names(operands.pop(0)) if operands and operands[0].startswith("(") else []
-    buffers = ", ".join(f"(char*){w.symbol(name)}" for name in results + arguments)
     if w.register(target):  # through a pointer: a prototype follows, which says nothing that the arguments do not
         types = ", ".join(["char*"] * len(results + arguments))
-        return f"((void (*)({types})){w.read(target, TYPES['u64'])})({buffers});"
-    w.symbol(target)
-    return f"func_{identifier(target)}({buffers});"
+        function = f"((void (*)({types})){w.read(target, TYPES['u64'])})"
+    else:
+        w.symbol(target)  # is it there?
+        function = f"func_{identifier(target)}"
+    buffers = ", ".join(f"(char*){w.symbol(name)}" for name in results + arguments)
+    return f"{function}({buffers});"
 
 
 def _names(text):

@@ -5,7 +5,7 @@ Shared addresses are offsets from the block's window S; all other addresses are 
 """
 import re
 
-from .model import TYPES, Close, Instruction, Label, Open, Targets, Variable
+from .model import TYPES, Close, Instruction, Label, Open, PtxError, Targets, Variable
 from .registry import EMITTERS, Modifiers, unsupported
 
 SPECIAL = {
@@ -97,6 +97,7 @@ class FunctionWriter:
         return f"if ({self.predicate(instruction.guard)}) {{ {statement} }}"
 
     def _declare(self, variable):
+        """Registers, call parameters, local arrays; shared arrays are symbols of the file already (translate.py)."""
         scope = self._scopes[-1]
         if variable.space == "reg":
             if variable.family is not None:
@@ -108,12 +109,11 @@ class FunctionWriter:
             name = f"{identifier(variable.name)}_{self._scope_ids[-1]}"
             self._local_bytes += variable.bytes
             if self._local_bytes > MAX_LOCAL_BYTES:
-                raise self.error(f"local memory of more than {MAX_LOCAL_BYTES} bytes per thread does not fit the simulator's stacks",
-                                 "keep large arrays in shared or global memory: on a GPU local memory is slow, too")
+                raise PtxError(variable.line, f".{variable.space} {variable.name}[{variable.bytes}]",
+                               f"more than {MAX_LOCAL_BYTES} bytes of local memory per thread do not fit the simulator's stacks",
+                               "keep large arrays in shared or global memory: on a GPU local memory is slow, too")
             self.arrays.append(f"alignas({variable.alignment}) char {name}[{variable.bytes}];")
             scope[variable.name] = f"(uint64_t){name}"
-        else:  # .shared inside a function: translate.py made it a symbol of the file
-            pass
 
     # ---- names --------------------------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class FunctionWriter:
         return cpp_name, type_
 
     def error(self, why, advice=None):
-        return unsupported(self._instruction, why) if advice is None else unsupported(self._instruction, why, advice)
+        return unsupported(self._instruction, why, *([advice] if advice else []))
 
     # ---- operands -----------------------------------------------------------------------------------------------------
 
