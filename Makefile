@@ -23,15 +23,16 @@ PB      := build/ptx
 # ---- flags ------------------------------------------------------------------------------------------------------------
 WARN     := -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-psabi
 HWY      := -DHWY_DISABLED_TARGETS='(HWY_SSSE3|HWY_AVX3_DL)' -DHWY_COMPILE_ALL_ATTAINABLE
-FLAGS_release := -O3 -g
-FLAGS_debug   := -O0 -g
-FLAGS_asan    := -O1 -g -fsanitize=address -fno-omit-frame-pointer
-FLAGS_ubsan   := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
-FLAGS_tsan    := -O1 -g -fsanitize=thread
-FLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+DEBUG    := -gdwarf-4#   g++ 12 and binutils disagree about DWARF 5: findings would name the wrong file
+FLAGS_release := -O3 $(DEBUG)
+FLAGS_debug   := -O0 $(DEBUG)
+FLAGS_asan    := -O1 $(DEBUG) -fsanitize=address -fno-omit-frame-pointer
+FLAGS_ubsan   := -O1 $(DEBUG) -fsanitize=undefined -fno-sanitize-recover=all
+FLAGS_tsan    := -O1 $(DEBUG) -fsanitize=thread
+FLAGS_fuzz    := -O1 $(DEBUG) -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 COMMON   := -std=c++20 -I. -MMD -MP -fopenmp -ffp-contract=off $(HWY) -DLC_HAVE_OPENBLAS
 CXXFLAGS := $(COMMON) $(WARN) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expected release, debug, asan, ubsan or tsan))
-CHECKED  := $(COMMON) $(WARN) -O1 -g -fsanitize=thread --param tsan-instrument-func-entry-exit=0
+CHECKED  := $(COMMON) $(WARN) -O1 $(DEBUG) -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 PTXCXX   := -w -ffp-contract=off -fno-strict-aliasing
 GENCODE   = $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
 NVFLAGS  := -std=c++20 -I. -O3 -lineinfo -Werror all-warnings -Xptxas --warn-on-spills -Xcompiler -fopenmp -DLC_ARCHS='$(subst $(space),\$(comma),$(ARCHS))' \
@@ -51,7 +52,7 @@ LIB_OBJ := $(filter-out $B/experiments/localcal.o,$(CLI_OBJ))
 sim_obj  = $(patsubst %,$B/$1/%.o,$(KERNELS)) $(if $(NVCC),$(patsubst %,$B/$1/%.ptx.o,$(KERNELS))) $(SIM_RT)
 
 HARNESS  := $(call obj,$B,tests/harness.cpp tests/engines.cpp tests/test_ops.cpp $(wildcard tests/ops/*.cpp))
-UNIT_SRC := $(filter-out tests/test_ops.cpp tests/test_sim.cpp tests/test_ptx.cpp,$(wildcard tests/test_*.cpp))
+UNIT_SRC := $(filter-out tests/test_ops.cpp tests/test_sim.cpp tests/test_sim_%.cpp tests/test_ptx.cpp,$(wildcard tests/test_*.cpp))
 SIM_KIND := sim $(if $(filter release debug,$(MODE)),checked)   # the hooks of `checked` are no sanitizer's friends
 TESTS    := $L/tests/ops $L/tests/unit $(foreach k,$(SIM_KIND),$L/tests/ops_$k $L/tests/faults_$k $(if $(NVCC),$L/tests/ptx_$k))
 PYTESTS  := $(if $(filter release,$(MODE)),$(wildcard tests/test_*.py))
@@ -61,7 +62,7 @@ BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/pea
 # ---- targets ----------------------------------------------------------------------------------------------------------
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.SECONDARY:
+.PRECIOUS: $(PB)/%.ptx $(PB)/%.cpp
 .PHONY: help doctor deps build test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n",$$1,$$2}' $(firstword $(MAKEFILE_LIST))
@@ -140,7 +141,7 @@ $L/tests/ops: $(HARNESS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest $(CUDALIBS
 $L/tests/unit: $(call obj,$B,$(UNIT_SRC) tests/harness.cpp) $(LIB_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest -lgtest_main $(CUDALIBS))
 define sim_programs
 $L/tests/ops_$1: $(HARNESS) $B/tests/engines_sim.o $(CPU_OBJ) $(call sim_obj,$1) ; $$(call link,-lgtest)
-$L/tests/faults_$1: $B/tests/test_sim.o $B/$1/tests/sim_faults.cu.o $(if $(NVCC),$B/$1/tests/sim_faults.cu.ptx.o) $(SIM_RT) ; $$(call link,-lgtest -lgtest_main)
+$L/tests/faults_$1: $(call obj,$B,$(wildcard tests/test_sim.cpp tests/test_sim_*.cpp)) $B/$1/tests/sim_faults.cu.o $(if $(NVCC),$B/$1/tests/sim_faults.cu.ptx.o) $(SIM_RT) ; $$(call link,-lgtest -lgtest_main)
 $L/tests/ptx_$1: $B/tests/test_ptx.o $B/$1/tests/ptx_opcodes.cu.ptx.o $(SIM_RT) ; $$(call link,-lgtest -lgtest_main)
 endef
 $(foreach k,sim checked,$(eval $(call sim_programs,$k)))

@@ -1,48 +1,13 @@
-// sim_faults.cu -- deliberately wrong kernels and host code, each with a healthy twin: the template parameter kBad is the
-// whole difference.  test_sim.cpp demands that the simulator reports every wrong one and none of the twins.
+// sim_faults.cu -- deliberately wrong kernels and host code, each with a healthy twin: the template parameter kBad is
+// the whole difference.  test_sim.cpp demands that the simulator reports every wrong one and none of the twins.
 #include <cmath>
 #include <vector>
 
 #include "tests/sim_faults.h"
+#include "tests/sim_host_faults.cuh"
 #include "tests/sim_probes.cuh"
 
 namespace lc::LC_CUDA_NS {
-
-constexpr int kBlock = 64;
-
-// Device memory for the length of a test.  `blank` is memory nobody has written.
-class Floats {
-  public:
-    explicit Floats(int n) : n_(n) { LC_CUDA_CHECK(cudaMalloc(&p_, size_t(n) * sizeof(float))); }
-    Floats(int n, float value) : Floats(n) {
-        const std::vector<float> host(size_t(n), value);
-        LC_CUDA_CHECK(cudaMemcpyAsync(p_, host.data(), bytes(), cudaMemcpyHostToDevice, nullptr));
-        LC_CUDA_CHECK(cudaStreamSynchronize(nullptr));
-    }
-    Floats(const Floats&) = delete;
-    ~Floats() { (void)cudaFree(p_); }
-    operator float*() const { return p_; }
-    size_t bytes() const { return size_t(n_) * sizeof(float); }
-    std::vector<float> host() const {
-        std::vector<float> h{};
-        h.resize(size_t(n_));
-        LC_CUDA_CHECK(cudaMemcpyAsync(h.data(), p_, bytes(), cudaMemcpyDeviceToHost, nullptr));
-        LC_CUDA_CHECK(cudaStreamSynchronize(nullptr));
-        return h;
-    }
-
-  private:
-    int n_;
-    float* p_ = nullptr;
-};
-
-static bool all_equal(const std::vector<float>& v, float want) {
-    for (float x : v) {
-        if (!(x == want)) return false;
-    }
-    return true;
-}
-static void sync() { LC_CUDA_CHECK(cudaStreamSynchronize(nullptr)); }
 
 // ---- barriers -------------------------------------------------------------------------------------------------------
 
@@ -85,8 +50,10 @@ template <bool kBad>
 __global__ void __launch_bounds__(kBlock) warp_barrier_for_block_kernel(float* out) {
     LC_SHARED(float, tile, [kBlock]);
     tile[threadIdx.x] = 1.0f;
-    if (kBad) __syncwarp();  // orders a warp, but the other warp's half is read
-    else __syncthreads();
+    if (kBad)
+        __syncwarp();  // orders a warp, but the other warp's half is read
+    else
+        __syncthreads();
     out[threadIdx.x] = tile[threadIdx.x ^ 32];
 }
 template <bool kBad>
@@ -203,7 +170,9 @@ bool misaligned_float4() {
     return all_equal(out.host(), 2.0f);
 }
 
-__global__ void __launch_bounds__(kBlock) copy_kernel(float* out, const float* in) { out[threadIdx.x] = in[threadIdx.x]; }
+__global__ void __launch_bounds__(kBlock) copy_kernel(float* out, const float* in) {
+    out[threadIdx.x] = in[threadIdx.x];
+}
 
 template <bool kBad>
 bool host_pointer() {
@@ -293,8 +262,10 @@ template <bool kBad>
 __global__ void __launch_bounds__(32) cross_block_sum_kernel(float* total, const float* in) {
     const float sum = warp_sum(in[blockIdx.x * 32 + threadIdx.x]);
     if (threadIdx.x != 0) return;
-    if (kBad) *total += sum;
-    else atomicAdd(total, sum);
+    if (kBad)
+        *total += sum;
+    else
+        atomicAdd(total, sum);
 }
 template <bool kBad>
 bool cross_block_sum() {
@@ -333,8 +304,10 @@ bool stencil_in_place() {
 
 template <bool kBad>
 __global__ void __launch_bounds__(kBlock) lost_update_kernel(float* count) {
-    if (kBad) *count += 1.0f;
-    else atomicAdd(count, 1.0f);
+    if (kBad)
+        *count += 1.0f;
+    else
+        atomicAdd(count, 1.0f);
 }
 template <bool kBad>
 bool lost_update() {
@@ -367,8 +340,10 @@ __global__ void __launch_bounds__(kBlock) three_readers_kernel(float* out) {
     __syncthreads();
     float v = 0.0f;
     if (t == 0 || t == 32 || t == 33) v = cell[0];
-    if (kBad) __syncwarp();
-    else __syncthreads();
+    if (kBad)
+        __syncwarp();
+    else
+        __syncthreads();
     if (t == 32) cell[0] = v + 1.0f;
     __syncthreads();
     out[t] = cell[0];
@@ -448,217 +423,16 @@ __global__ void __launch_bounds__(32) lane_not_in_mask_kernel(unsigned* out, uns
 template <bool kBad>
 bool lane_not_in_mask() {
     Floats out(32);
-    LC_LAUNCH(lane_not_in_mask_kernel<kBad>, dim3(1), dim3(32), 0, nullptr, reinterpret_cast<unsigned*>(static_cast<float*>(out)),
-              0x0000ffffu);
-    sync();
-    return true;
-}
-
-// ---- launches -------------------------------------------------------------------------------------------------------
-
-__global__ void one_kernel(float* out) { out[threadIdx.x + blockDim.x * threadIdx.y + 0 * blockIdx.y] = 1.0f; }
-
-template <bool kBad>
-bool block_too_large() {
-    Floats out(1024);
-    LC_LAUNCH(one_kernel, dim3(1), dim3(32, kBad ? 33 : 32), 0, nullptr, out);
-    sync();
-    return all_equal(out.host(), 1.0f);
-}
-
-__global__ void tall_kernel(float* out) {
-    if (blockIdx.y == 7) *out = 1.0f;
-}
-template <bool kBad>
-bool grid_too_tall() {
-    Floats out(1);
-    LC_LAUNCH(tall_kernel, dim3(1, kBad ? 65536 : 65535), dim3(1), 0, nullptr, out);
-    sync();
-    return all_equal(out.host(), 1.0f);
-}
-
-template <bool kBad>
-bool too_much_dynamic_shared() {
-    Floats out(kBlock), in(kBlock, 1.0f);
-    LC_LAUNCH(dynamic_shared_kernel, dim3(1), dim3(kBlock), kBad ? 228 * 1024 : 227 * 1024, nullptr, out, in, kBlock);
-    sync();
-    return all_equal(out.host(), 1.0f);
-}
-
-template <bool kBad>
-__global__ void __launch_bounds__(kBlock) static_and_dynamic_kernel(float* out) {
-    LC_DYNAMIC_SMEM(float, dynamic);
-    LC_SHARED(float, fixed, [kBlock * 64]);  // 16 KiB
-    fixed[threadIdx.x] = 1.0f;
-    dynamic[threadIdx.x] = 1.0f;
-    __syncthreads();
-    out[threadIdx.x] = fixed[threadIdx.x ^ 1] * dynamic[threadIdx.x ^ 1];
-}
-template <bool kBad>
-bool too_much_shared_together() {
-    Floats out(kBlock);
-    LC_LAUNCH(static_and_dynamic_kernel<kBad>, dim3(1), dim3(kBlock), (kBad ? 212 : 211) * 1024, nullptr, out);
-    sync();
-    return all_equal(out.host(), 1.0f);
-}
-
-template <bool kBad>
-__global__ void __launch_bounds__(kBlock) static_shared_kernel(float* out) {
-    LC_SHARED(float, fixed, [kBad ? 12 * 1024 + 4 : 12 * 1024]);  // 48 KiB
-    fixed[threadIdx.x] = 1.0f;
-    __syncthreads();
-    out[threadIdx.x] = fixed[threadIdx.x ^ 1];
-}
-template <bool kBad>
-bool too_much_static_shared() {
-    Floats out(kBlock);
-    LC_LAUNCH(static_shared_kernel<kBad>, dim3(1), dim3(kBlock), 0, nullptr, out);
-    sync();
-    return all_equal(out.host(), 1.0f);
-}
-
-// ---- streams and the host -------------------------------------------------------------------------------------------
-
-struct Streams {
-    cudaStream_t a = nullptr, b = nullptr;
-    Streams() {
-        LC_CUDA_CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
-        LC_CUDA_CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
-    }
-    ~Streams() {
-        (void)cudaStreamDestroy(a);
-        (void)cudaStreamDestroy(b);
-    }
-    void b_waits_for_a() const {
-        cudaEvent_t e;
-        LC_CUDA_CHECK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
-        LC_CUDA_CHECK(cudaEventRecord(e, a));
-        LC_CUDA_CHECK(cudaStreamWaitEvent(b, e, 0));
-        LC_CUDA_CHECK(cudaEventDestroy(e));
-    }
-};
-
-template <bool kBad>
-bool missing_stream_wait() {
-    const Streams s;
-    Floats x(kBlock, 1.0f), y(kBlock);
-    probe_scale(x, 2.0f, kBlock, s.a);
-    if (!kBad) s.b_waits_for_a();
-    LC_LAUNCH(copy_kernel, dim3(1), dim3(kBlock), 0, s.b, y, x);
-    LC_CUDA_CHECK(cudaStreamSynchronize(s.b));
-    LC_CUDA_CHECK(cudaStreamSynchronize(s.a));
-    return all_equal(y.host(), 2.0f);
-}
-
-template <bool kBad>
-bool copy_beside_kernel() {
-    const Streams s;
-    Floats x(kBlock, 1.0f);
-    std::vector<float> h(kBlock);
-    probe_scale(x, 2.0f, kBlock, s.a);
-    if (!kBad) s.b_waits_for_a();
-    LC_CUDA_CHECK(cudaMemcpyAsync(h.data(), x, x.bytes(), cudaMemcpyDeviceToHost, s.b));
-    LC_CUDA_CHECK(cudaDeviceSynchronize());
-    return all_equal(h, 2.0f);
-}
-
-template <bool kBad>
-bool two_copies_two_streams() {
-    const Streams s;
-    Floats x(kBlock);
-    const std::vector<float> first(kBlock, 1.0f), second(kBlock, 2.0f);
-    LC_CUDA_CHECK(cudaMemcpyAsync(x, first.data(), x.bytes(), cudaMemcpyHostToDevice, s.a));
-    if (!kBad) s.b_waits_for_a();
-    LC_CUDA_CHECK(cudaMemcpyAsync(x, second.data(), x.bytes(), cudaMemcpyHostToDevice, s.b));
-    LC_CUDA_CHECK(cudaDeviceSynchronize());
-    return all_equal(x.host(), 2.0f);
-}
-
-template <bool kBad>
-bool host_reads_before_sync() {
-    Floats x(kBlock, 1.0f);
-    std::vector<float> h(kBlock, 5.0f);
-    LC_CUDA_CHECK(cudaMemcpyAsync(h.data(), x, x.bytes(), cudaMemcpyDeviceToHost, nullptr));
-    if (!kBad) sync();
-    const bool right = all_equal(h, 1.0f);
-    sync();
-    return right;
-}
-
-template <bool kBad>
-bool host_changes_source() {
-    Floats x(kBlock);
-    std::vector<float> h(kBlock, 1.0f);
-    LC_CUDA_CHECK(cudaMemcpyAsync(x, h.data(), x.bytes(), cudaMemcpyHostToDevice, nullptr));
-    if (!kBad) sync();
-    h[7] = 2.0f;
-    sync();
-    return all_equal(x.host(), 1.0f);
-}
-
-template <bool kBad>
-bool host_writes_destination() {
-    Floats x(kBlock, 1.0f);
-    std::vector<float> h(kBlock);
-    LC_CUDA_CHECK(cudaMemcpyAsync(h.data(), x, x.bytes(), cudaMemcpyDeviceToHost, nullptr));
-    if (!kBad) sync();
-    const float before = h[7];
-    h[7] = 2.0f;
-    sync();
-    return before == 1.0f;
-}
-
-template <bool kBad>
-bool host_dereferences_device() {
-    Floats x(kBlock, 1.0f);
-    if (!kBad) return x.host()[3] == 1.0f;
-    const volatile float* p = x;
-    return p[3] == 1.0f;
-}
-
-template <bool kBad>
-bool copy_past_end() {
-    Floats x(kBlock);
-    const std::vector<float> h(kBlock + 1, 1.0f);
-    LC_CUDA_CHECK(cudaMemcpyAsync(x, h.data(), x.bytes() + (kBad ? 4 : 0), cudaMemcpyHostToDevice, nullptr));
-    return all_equal(x.host(), 1.0f);
-}
-
-template <bool kBad>
-bool copy_after_free() {
-    float* p = nullptr;
-    Floats x(kBlock);
-    LC_CUDA_CHECK(cudaMalloc(&p, x.bytes()));
-    LC_CUDA_CHECK(cudaMemsetAsync(p, 0, x.bytes(), nullptr));
-    if (kBad) LC_CUDA_CHECK(cudaFree(p));
-    LC_CUDA_CHECK(cudaMemcpyAsync(x, p, x.bytes(), cudaMemcpyDeviceToDevice, nullptr));
-    sync();
-    if (!kBad) LC_CUDA_CHECK(cudaFree(p));
-    return all_equal(x.host(), 0.0f);
-}
-
-template <bool kBad>
-bool copy_wrong_direction() {
-    Floats x(kBlock);
-    const std::vector<float> h(kBlock, 1.0f);
-    const auto kind = kBad ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
-    LC_CUDA_CHECK(cudaMemcpyAsync(x, h.data(), x.bytes(), kind, nullptr));
-    return all_equal(x.host(), 1.0f);
-}
-
-template <bool kBad>
-bool free_twice() {
-    float* p = nullptr;
-    LC_CUDA_CHECK(cudaMalloc(&p, 64));
-    LC_CUDA_CHECK(cudaFree(p));
-    if (kBad) LC_CUDA_CHECK(cudaFree(p));
+    LC_LAUNCH(lane_not_in_mask_kernel<kBad>, dim3(1), dim3(32), 0, nullptr,
+              reinterpret_cast<unsigned*>(static_cast<float*>(out)), 0x0000ffffu);
     sync();
     return true;
 }
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-#define LC_FAULT(name, kind, seen, on_device) {#name, kind, Seen::seen, on_device, name<true>, name<false>}
+#define LC_FAULT(name, kind, seen, on_device) \
+    { #name, kind, Seen::seen, on_device, name < true>, name < false> }
 
 const std::vector<PlantedFault>& planted_faults() {
     static const std::vector<PlantedFault> list = {

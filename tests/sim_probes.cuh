@@ -23,10 +23,14 @@ void probe_indices(unsigned* out, dim3 grid, dim3 block) { LC_LAUNCH(indices_ker
 __global__ void __launch_bounds__(1024) shuffle_kernel(float* out, const float* in, int mode, int arg, int width) {
     const float v = in[threadIdx.x];
     float r;
-    if (mode == 0) r = __shfl_sync(kFullWarp, v, arg, width);
-    else if (mode == 1) r = __shfl_up_sync(kFullWarp, v, arg, width);
-    else if (mode == 2) r = __shfl_down_sync(kFullWarp, v, arg, width);
-    else r = __shfl_xor_sync(kFullWarp, v, arg, width);
+    if (mode == 0)
+        r = __shfl_sync(kFullWarp, v, arg, width);
+    else if (mode == 1)
+        r = __shfl_up_sync(kFullWarp, v, arg, width);
+    else if (mode == 2)
+        r = __shfl_down_sync(kFullWarp, v, arg, width);
+    else
+        r = __shfl_xor_sync(kFullWarp, v, arg, width);
     out[threadIdx.x] = r;
 }
 void probe_shuffle(float* out, const float* in, int mode, int arg, int width, int threads) {
@@ -131,7 +135,8 @@ __global__ void __launch_bounds__(32) intrinsics_kernel(float* out, const float*
     o[4] = rsqrtf(fabsf(x) + 1.0f), o[5] = __expf(x * 0.1f), o[6] = __logf(fabsf(x) + 1.0f), o[7] = __fdividef(x, 3.0f);
     o[8] = __int_as_float(__float_as_int(x)), o[9] = float(__popc(unsigned(a))), o[10] = float(__clz(a));
     o[11] = float(__ffs(a)), o[12] = float(__brev(unsigned(a)) >> 8), o[13] = float(__umulhi(unsigned(a), unsigned(b)));
-    o[14] = __saturatef(x), o[15] = fmaf(x, y, 1.0f), o[16] = __ldg(in + i), o[17] = fmaxf(x, y), o[18] = sqrtf(fabsf(x));
+    o[14] = __saturatef(x), o[15] = fmaf(x, y, 1.0f), o[16] = __ldg(in + i), o[17] = fmaxf(x, y),
+    o[18] = sqrtf(fabsf(x));
     o[19] = __frcp_rn(y == 0.0f ? 1.0f : y);
 }
 void probe_intrinsics(float* out, const float* in, int n) {
@@ -180,7 +185,9 @@ __global__ void __launch_bounds__(32) divergent_kernel(float* out, const float* 
     for (unsigned i = 0; i <= threadIdx.x % 2; ++i) sum += in[32 * i + threadIdx.x];
     out[threadIdx.x] = sum;
 }
-void probe_divergent(float* out, const float* in) { LC_LAUNCH(divergent_kernel, dim3(1), dim3(32), 0, nullptr, out, in); }
+void probe_divergent(float* out, const float* in) {
+    LC_LAUNCH(divergent_kernel, dim3(1), dim3(32), 0, nullptr, out, in);
+}
 
 // ---- streams and the rest -------------------------------------------------------------------------------------------
 
@@ -211,19 +218,30 @@ __global__ void __launch_bounds__(64) two_arrays_kernel(float* out) {
 }
 void probe_two_arrays(float* out) { LC_LAUNCH(two_arrays_kernel, dim3(1), dim3(64), 0, nullptr, out); }
 
-// Threads that follow a script, (steps, kScriptThreads) actions per block: touch the cell, or wait.  The race detector must
-// say yes exactly where the script has a race.
+// Threads that follow a script, (steps, kScriptThreads) actions per block: touch the cell, or wait.  The race detector
+// must say yes exactly where the script has a race.
 __global__ void __launch_bounds__(kScriptThreads) script_kernel(float* cell, float* out, const int* script, int steps) {
     const int* mine = script + int(blockIdx.x) * steps * kScriptThreads + int(threadIdx.x);
     float sum = 0.0f;
     for (int step = 0; step < steps; ++step) {
         switch (mine[step * kScriptThreads]) {
-            case script_read: sum += *cell; break;
-            case script_write: *cell = float(step); break;
-            case script_atomic: atomicAdd(cell, 1.0f); break;
-            case script_syncwarp: __syncwarp(); break;
-            case script_syncthreads: __syncthreads(); break;
-            default: break;
+            case script_read:
+                sum += *cell;
+                break;
+            case script_write:
+                *cell = float(step);
+                break;
+            case script_atomic:
+                atomicAdd(cell, 1.0f);
+                break;
+            case script_syncwarp:
+                __syncwarp();
+                break;
+            case script_syncthreads:
+                __syncthreads();
+                break;
+            default:
+                break;
         }
     }
     out[blockIdx.x * kScriptThreads + threadIdx.x] = sum;
@@ -232,6 +250,7 @@ void probe_script(float* cell, float* out, const int* script, int steps, int blo
     LC_LAUNCH(script_kernel, dim3(unsigned(blocks)), dim3(kScriptThreads), 0, nullptr, cell, out, script, steps);
 }
 
+#ifndef __CUDACC__  // for the source engine only: ptx2cpp refuses so much local memory when it translates
 __global__ void __launch_bounds__(32) big_frame_kernel(float* out, int n) {
     float local[24 * 1024];
     for (int i = 0; i < n; ++i) local[i] = out[i % 32] + float(i);
@@ -240,5 +259,6 @@ __global__ void __launch_bounds__(32) big_frame_kernel(float* out, int n) {
     out[32 + threadIdx.x] = sum;
 }
 void probe_big_frame(float* out, int n) { LC_LAUNCH(big_frame_kernel, dim3(1), dim3(32), 0, nullptr, out, n); }
+#endif
 
 }  // namespace lc::LC_CUDA_NS

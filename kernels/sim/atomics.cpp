@@ -1,4 +1,5 @@
-// atomics.cpp -- atomic operations of kernels.  In the runtime, so that the hooks see one atomic access and not its parts.
+// atomics.cpp -- atomic operations of kernels.  In the runtime, so that the hooks see one atomic access and not its
+// parts.
 #include <type_traits>
 
 #include "kernels/sim/checks.h"
@@ -9,22 +10,35 @@ namespace {
 template <class T>
 T apply(Atomic op, T old, T value, T compare) {
     switch (op) {
-        case Atomic::add: return T(old + value);
-        case Atomic::sub: return T(old - value);
-        case Atomic::exch: return value;
-        case Atomic::min: return value < old ? value : old;
-        case Atomic::max: return old < value ? value : old;
-        case Atomic::cas: return old == compare ? value : old;
-        default: break;
+        case Atomic::add:
+            return T(old + value);
+        case Atomic::sub:
+            return T(old - value);
+        case Atomic::exch:
+            return value;
+        case Atomic::min:
+            return value < old ? value : old;
+        case Atomic::max:
+            return old < value ? value : old;
+        case Atomic::cas:
+            return old == compare ? value : old;
+        default:
+            break;
     }
     if constexpr (std::is_integral_v<T>) {
         switch (op) {
-            case Atomic::and_: return old & value;
-            case Atomic::or_: return old | value;
-            case Atomic::xor_: return old ^ value;
-            case Atomic::inc: return old >= value ? T(0) : T(old + 1);
-            case Atomic::dec: return old == 0 || old > value ? value : T(old - 1);
-            default: break;
+            case Atomic::and_:
+                return old & value;
+            case Atomic::or_:
+                return old | value;
+            case Atomic::xor_:
+                return old ^ value;
+            case Atomic::inc:
+                return old >= value ? T(0) : T(old + 1);
+            case Atomic::dec:
+                return old == 0 || old > value ? value : T(old - 1);
+            default:
+                break;
         }
     }
     __builtin_trap();  // a bit operation on floating point: CUDA has none

@@ -36,9 +36,9 @@ void run_launch(const Launch& launch);  // grid.cpp; throws Fault after a launch
 // ---- shared memory of a block ---------------------------------------------------------------------------------------
 
 constexpr size_t kMaxStaticShared = 48 * 1024;
-constexpr size_t kMaxShared = 227 * 1024;      // static and dynamic together, on the largest GPUs
-constexpr size_t kSharedWindow = 512 * 1024;   // with redzones between the arrays
-constexpr size_t kSharedGuard = 16 << 20;      // on both sides: an access there is out of bounds, not a host pointer
+constexpr size_t kMaxShared = 227 * 1024;     // static and dynamic together, on the largest GPUs
+constexpr size_t kSharedWindow = 512 * 1024;  // with redzones between the arrays
+constexpr size_t kSharedGuard = 16 << 20;     // on both sides: an access there is out of bounds, not a host pointer
 
 struct SharedArray {
     const char* name;
@@ -118,7 +118,8 @@ class Block {
     uint3 index{};  // blockIdx
     SharedMemory shared;
     bool profiled = false;
-    // Clocks of the race detector: every barrier starts a phase, every __syncwarp of a whole warp an epoch of that warp.
+    // Clocks of the race detector: every barrier starts a phase, every __syncwarp of a whole warp an epoch of that
+    // warp.
     uint32_t first_phase = 0, phase = 0;
     std::array<uint32_t, kMaxWarps> warp_epoch{};
 
@@ -150,7 +151,8 @@ class Block {
     uint64_t random_ = 0;
     bool failed_ = false;
 };
-extern __thread Block* t_block __attribute__((tls_model("initial-exec")));  // the block that this OS thread runs, if any
+extern __thread Block* t_block
+    __attribute__((tls_model("initial-exec")));  // the block that this OS thread runs, if any
 
 // ---- configuration (config.cpp) -------------------------------------------------------------------------------------
 

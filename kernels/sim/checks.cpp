@@ -1,5 +1,5 @@
-// checks.cpp -- every access of a hooked kernel comes here: is the memory there, aligned, written before it is read, and
-// free of races?  The tests are the same for shared and global memory; shadow.h explains what is remembered.
+// checks.cpp -- every access of a hooked kernel comes here: is the memory there, aligned, written before it is read,
+// and free of races?  The tests are the same for shared and global memory; shadow.h explains what is remembered.
 #include "kernels/sim/checks.h"
 
 #include <algorithm>
@@ -38,7 +38,9 @@ struct Event {
     bool shared;
     uint32_t safe;  // records before this phase are no danger
 
-    const char* verb() const { return use == Use::read ? "reads" : use == Use::write ? "writes" : "atomically updates"; }
+    const char* verb() const {
+        return use == Use::read ? "reads" : use == Use::write ? "writes" : "atomically updates";
+    }
     std::string target() const { return shared ? block.shared.describe(address) : Arena::get().describe(address); }
 };
 
@@ -84,9 +86,12 @@ void tell_race(const Event& e, const Access& old, const char* did) {
     const Kind kind = same_block ? Kind::race_block : same_launch ? Kind::race_grid : Kind::unsynchronised;
     tell(e, kind, old.pc, [&] {
         std::string text = e.target() + "; thread #" + std::to_string(old.rank()) + " of ";
-        if (same_block) text += "the block ";
-        else if (same_launch) text += block_of(old.phase) + " ";
-        else text += history().concurrent_at(old.phase)->name + " on another stream ";
+        if (same_block)
+            text += "the block ";
+        else if (same_launch)
+            text += block_of(old.phase) + " ";
+        else
+            text += history().concurrent_at(old.phase)->name + " on another stream ";
         text += std::string(did) + " it at " + source_place_low32(old.pc);
         if (same_block) return text + " and no barrier lies between";
         return text + (same_launch ? " and blocks have no order" : " and neither stream waits for the other");
@@ -119,15 +124,19 @@ void check_read(const Event& e, Cell& c, const Access& now) {
 
 void check_write(const Event& e, Cell& c, const Access& now) {
     if (c.writer.phase == now.phase && c.writer.who == now.who) return;
-    if (conflicts(c.writer, now, e)) tell_race(e, c.writer, "wrote");
-    else race_with(e, c.readers, now, "read");
+    if (conflicts(c.writer, now, e))
+        tell_race(e, c.writer, "wrote");
+    else
+        race_with(e, c.readers, now, "read");
     if (c.atomics != 0) race_with_atomics(e, c, now);
     c.writer = now;
 }
 
 void check_atomic(const Event& e, Cell& c, const Access& now) {
-    if (conflicts(c.writer, now, e)) tell_race(e, c.writer, "wrote");
-    else race_with(e, c.readers, now, "read");
+    if (conflicts(c.writer, now, e))
+        tell_race(e, c.writer, "wrote");
+    else
+        race_with(e, c.readers, now, "read");
     AccessSet* set = atomics_of(c);
     if (set == nullptr) {
         atomic_words.push_back({&c, {}});
@@ -164,9 +173,15 @@ void check_words(const Event& e, const ShadowSpan& span, size_t offset) {
         const uint8_t needed = e.use == Use::write ? bytes : uint8_t(bytes | bytes << 4);
         if ((flags & needed) != needed && !tell_missing(e, flags, bytes)) return;
         switch (e.use) {
-            case Use::read: check_read(e, span.cells[word], now); break;
-            case Use::write: check_write(e, span.cells[word], now); break;
-            case Use::atomic: check_atomic(e, span.cells[word], now); break;
+            case Use::read:
+                check_read(e, span.cells[word], now);
+                break;
+            case Use::write:
+                check_write(e, span.cells[word], now);
+                break;
+            case Use::atomic:
+                check_atomic(e, span.cells[word], now);
+                break;
         }
         if (e.use != Use::read) flags |= uint8_t(bytes << 4);
     }
@@ -175,18 +190,21 @@ void check_words(const Event& e, const ShadowSpan& span, size_t offset) {
 void check_streams(const Event& e) {
     const PastOperation* other = history().concurrent_copy(e.address, e.bytes, e.use != Use::read);
     if (other == nullptr) return;
-    tell(e, Kind::unsynchronised, 0,
-         [&] { return e.target() + "; a " + other->name + " on another stream touches it and neither waits for the other"; });
+    tell(e, Kind::unsynchronised, 0, [&] {
+        return e.target() + "; a " + other->name + " on another stream touches it and neither waits for the other";
+    });
 }
 
 // Going on would crash or corrupt the host, so the thread stops before the access.
 [[noreturn]] void stop_wild_access(Block& b, const void* p, bool write, const void* pc) {
     CudaThread* t = b.hide_current();
-    const bool near_shared = size_t(static_cast<const char*>(p) - (b.shared.base() - kSharedGuard)) < 2 * kSharedGuard + kSharedWindow;
+    const bool near_shared =
+        size_t(static_cast<const char*>(p) - (b.shared.base() - kSharedGuard)) < 2 * kSharedGuard + kSharedWindow;
     char address[32];
     std::snprintf(address, sizeof(address), "%p", p);
     const std::string place = source_place(pc);
-    const std::string target = near_shared ? b.shared.describe(p) : std::string(address) + ", which is not device memory";
+    const std::string target =
+        near_shared ? b.shared.describe(p) : std::string(address) + ", which is not device memory";
     report_in(*b.launch, near_shared ? Kind::out_of_bounds : Kind::host_pointer,
               b.who(*t) + (write ? " writes " : " reads ") + target + ", at " + place, place, place);
     b.show_current(t);
@@ -217,12 +235,14 @@ void check_access(const void* p, size_t bytes, Use use, const void* pc) {
 
     const Event e{*b, t, p, bytes, use, pc, in_shared, in_shared ? b->first_phase : check_clock.safe};
     if (b->profiled) {
-        t.log.push_back({pc, in_shared ? shared_offset : reinterpret_cast<uintptr_t>(p), uint8_t(bytes), use != Use::read, in_shared});
+        t.log.push_back({pc, in_shared ? shared_offset : reinterpret_cast<uintptr_t>(p), uint8_t(bytes),
+                         use != Use::read, in_shared});
     }
     const bool power_of_two = (bytes & (bytes - 1)) == 0;
     if (power_of_two && reinterpret_cast<uintptr_t>(p) % bytes != 0) {
         tell(e, Kind::misaligned, 0, [&] {
-            return std::to_string(bytes) + " bytes at an address that is no multiple of " + std::to_string(bytes) + ", " + e.target();
+            return std::to_string(bytes) + " bytes at an address that is no multiple of " + std::to_string(bytes) +
+                   ", " + e.target();
         });
     }
     if (in_shared) return check_words(e, shared, shared_offset);

@@ -21,8 +21,8 @@ struct CheckClock {
 };
 extern CheckClock check_clock;
 
-void begin_checked_launch();           // a new launch has its turn; streams.cpp has told history.h about it
-void begin_checked_block(Block& b);    // a new phase, remembered with the block's index
-void forget_atomics();                 // when nothing that ran can conflict with anything to come
+void begin_checked_launch();         // a new launch has its turn; streams.cpp has told history.h about it
+void begin_checked_block(Block& b);  // a new phase, remembered with the block's index
+void forget_atomics();               // when nothing that ran can conflict with anything to come
 
 }  // namespace cusim

@@ -45,8 +45,9 @@ long number_from_environment(const char* name, long otherwise) {
 }  // namespace
 
 Config& config() {
-    static Config c{order_from_environment(), uint64_t(number_from_environment("CUSIM_SEED", 1)), engine_from_environment(),
-                    int(number_from_environment("CUSIM_PROFILE", 0)), std::getenv("CUSIM_PROFILE") != nullptr};
+    static Config c{order_from_environment(), uint64_t(number_from_environment("CUSIM_SEED", 1)),
+                    engine_from_environment(), int(number_from_environment("CUSIM_PROFILE", 0)),
+                    std::getenv("CUSIM_PROFILE") != nullptr};
     return c;
 }
 
@@ -60,9 +61,12 @@ void set_profile(int blocks) { config().profile_blocks = blocks; }
 
 const char* name_of(Order order) {
     switch (order) {
-        case Order::forward: return "forward";
-        case Order::reverse: return "reverse";
-        case Order::random: return "random";
+        case Order::forward:
+            return "forward";
+        case Order::reverse:
+            return "reverse";
+        case Order::random:
+            return "random";
     }
     return "?";
 }

@@ -2,12 +2,11 @@
 // while no kernel runs) and, in builds without hooks, kernels with a wild pointer.
 #include "kernels/sim/crash.h"
 
+#include <cstdlib>
 #include <signal.h>
+#include <string>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <string>
 
 #include "kernels/sim/block.h"
 #include "kernels/sim/memory.h"

@@ -3,7 +3,9 @@
 
 namespace cusim {
 
-void install_crash_handler();    // once
-void prepare_crash_stack();      // on every OS thread that runs kernels: a fiber that overran its stack cannot handle signals
+void install_crash_handler();  // once
+
+// On every OS thread that runs kernels: a fiber that overran its own stack cannot handle a signal on it.
+void prepare_crash_stack();
 
 }  // namespace cusim

@@ -9,14 +9,14 @@
 
 // Kernels compiled with -fsanitize=thread are "hooked": every access calls the runtime (checks.cpp).
 #if defined(__SANITIZE_THREAD__)
-#    define CUSIM_HOOKED 1
+    #define CUSIM_HOOKED 1
 #elif defined(__has_feature)
-#    if __has_feature(thread_sanitizer)
-#        define CUSIM_HOOKED 1
-#    endif
+    #if __has_feature(thread_sanitizer)
+        #define CUSIM_HOOKED 1
+    #endif
 #endif
 #ifndef CUSIM_HOOKED
-#    define CUSIM_HOOKED 0
+    #define CUSIM_HOOKED 0
 #endif
 
 #define CUSIM_INLINE inline __attribute__((always_inline))
@@ -31,8 +31,9 @@ struct Indices {
     uint3 block_dim;
     uint3 grid_dim;
 };
-// No constructors in there, or g++ would not take it for constant.  Constant as long as a CUDA thread lives, so declared const: the compiler keeps it in registers across barriers and
-// the checks do not look at it.  The scheduler, which does write it, knows it under another C++ name.
+// No constructors in there, or g++ would not take it for constant.  Constant as long as a CUDA thread lives, so
+// declared const: the compiler keeps it in registers across barriers and the checks do not look at it.  The scheduler,
+// which does write it, knows it under another C++ name.
 extern __thread const Indices indices __asm__("cusim_indices") __attribute__((tls_model("initial-exec")));
 
 CUSIM_INLINE unsigned thread_rank() {  // 0 .. block size - 1; warps are runs of 32

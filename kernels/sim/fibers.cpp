@@ -1,12 +1,11 @@
 // fibers.cpp -- see fibers.h.
 #include "kernels/sim/fibers.h"
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <stdexcept>
+#include <sys/mman.h>
 
 #if CUSIM_ASAN
     #include <sanitizer/common_interface_defs.h>
@@ -111,7 +110,8 @@ bool in_stack_guard(const void* p) {
 // ---- switching ------------------------------------------------------------------------------------------------------
 
 void prepare_context(Context& c, const Stack& stack, size_t skip, void (*entry)()) {
-    __asan_unpoison_memory_region(stack.base + kStackGuard, kStackBytes - kStackGuard);  // functions that never returned left marks
+    __asan_unpoison_memory_region(stack.base + kStackGuard,
+                                  kStackBytes - kStackGuard);  // functions that never returned left marks
 #if CUSIM_ASAN || CUSIM_TSAN
     c.stack_bottom = stack.base + kStackGuard;
     c.stack_bytes = kStackBytes - kStackGuard;
@@ -138,28 +138,28 @@ void prepare_context(Context& c, const Stack& stack, size_t skip, void (*entry)(
 #if !CUSIM_ASM_SWITCH || CUSIM_ASAN || CUSIM_TSAN  // else inline in fibers.h
 
 void entered_context(Context& self) {
-#if CUSIM_ASAN
+    #if CUSIM_ASAN
     __sanitizer_finish_switch_fiber(self.fake_stack, &came_from->stack_bottom, &came_from->stack_bytes);
-#else
+    #else
     (void)self;
-#endif
+    #endif
 }
 
 void switch_context(Context& from, Context& to, bool from_ends) {
     (void)from_ends;
-#if CUSIM_ASAN
+    #if CUSIM_ASAN
     came_from = &from;
     __sanitizer_start_switch_fiber(from_ends ? nullptr : &from.fake_stack, to.stack_bottom, to.stack_bytes);
-#endif
-#if CUSIM_TSAN
+    #endif
+    #if CUSIM_TSAN
     if (from.tsan_fiber == nullptr) from.tsan_fiber = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(to.tsan_fiber, 0);
-#endif
-#if CUSIM_ASM_SWITCH
+    #endif
+    #if CUSIM_ASM_SWITCH
     cusim_switch(&from.sp, to.sp);
-#else
+    #else
     swapcontext(&from.machine, &to.machine);
-#endif
+    #endif
     entered_context(from);
 }
 

@@ -1,7 +1,8 @@
 // fibers.h -- stacks and the switch between them: what lets one OS thread carry the 1024 CUDA threads of a block.
 //
-// A fiber runs until it calls switch_context() itself.  Nothing is saved but the registers that the ABI says a function
-// must preserve, so a switch costs a few nanoseconds (the C library's swapcontext makes a system call: half a microsecond).
+// A fiber runs until it calls switch_context() itself.  Nothing is saved but the registers that the ABI says a
+// function must preserve, so a switch costs a few nanoseconds (the C library's swapcontext makes a system call: half a
+// microsecond).
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -22,11 +23,12 @@
     #define CUSIM_ASAN 1
     #include <sanitizer/asan_interface.h>
 #else
-    #define CUSIM_ASAN 0
+    #define CUSIM_ASAN                          0
     #define __asan_poison_memory_region(p, n)   ((void)0)
     #define __asan_unpoison_memory_region(p, n) ((void)0)
 #endif
-// The real ThreadSanitizer (the whole program built with -fsanitize=thread), not the hooks: those never reach the runtime.
+// The real ThreadSanitizer (the whole program built with -fsanitize=thread), not the hooks: those never reach the
+// runtime.
 #if defined(__SANITIZE_THREAD__) || CUSIM_HAS_FEATURE(thread_sanitizer)
     #define CUSIM_TSAN 1
 #else
@@ -72,8 +74,8 @@ struct Context {
 #endif
 };
 
-// The next switch to `c` enters `entry` at the top of `stack`, `skip` bytes below it: frames of neighbouring fibers would
-// otherwise all fall into the same cache sets.  entry() never returns.
+// The next switch to `c` enters `entry` at the top of `stack`, `skip` bytes below it: frames of neighbouring fibers
+// would otherwise all fall into the same cache sets.  entry() never returns.
 void prepare_context(Context& c, const Stack& stack, size_t skip, void (*entry)());
 
 // Leaves `from` (the context that runs now) for `to`; returns when someone switches back.

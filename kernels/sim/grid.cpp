@@ -1,12 +1,12 @@
 // grid.cpp -- a launch: its limits, the order of its blocks, and who runs them.
-#include <omp.h>
+#include "kernels/sim/grid.h"
 
 #include <numeric>
+#include <omp.h>
 
 #include "kernels/sim/block.h"
 #include "kernels/sim/checks.h"
 #include "kernels/sim/crash.h"
-#include "kernels/sim/grid.h"
 #include "kernels/sim/memory.h"
 #include "kernels/sim/registry.h"
 #include "kernels/sim/report.h"
@@ -24,10 +24,12 @@ void require(bool ok, const Launch& l, const std::string& expected, const std::s
 void check_limits(const Launch& l) {
     const dim3 b = l.block, g = l.grid;
     const bool sides = b.x >= 1 && b.x <= 1024 && b.y >= 1 && b.y <= 1024 && b.z >= 1 && b.z <= 64;
-    require(sides && uint64_t(b.x) * b.y * b.z <= kMaxThreads, l, "a block has 1 to 1024 threads and z at most 64", text(b));
+    require(sides && uint64_t(b.x) * b.y * b.z <= kMaxThreads, l, "a block has 1 to 1024 threads and z at most 64",
+            text(b));
     require(g.x >= 1 && g.x <= 0x7fffffffu && g.y >= 1 && g.y <= 65535 && g.z >= 1 && g.z <= 65535, l,
             "a grid has x from 1 to 2^31 - 1, y and z from 1 to 65535", text(g));
-    require(l.dynamic_smem <= kMaxShared, l, "dynamic shared memory is at most " + std::to_string(kMaxShared) + " bytes",
+    require(l.dynamic_smem <= kMaxShared, l,
+            "dynamic shared memory is at most " + std::to_string(kMaxShared) + " bytes",
             std::to_string(l.dynamic_smem));
 }
 
@@ -82,7 +84,8 @@ void run_launch(const Launch& l) {
     }
     if (!hooked()) {
         if (const auto overrun = Arena::get().take_overrun()) {
-            report_in(l, Kind::out_of_bounds, "a thread wrote " + *overrun + "; hooked kernels say which", "", *overrun);
+            report_in(l, Kind::out_of_bounds, "a thread wrote " + *overrun + "; hooked kernels say which", "",
+                      *overrun);
         }
     }
     throw_if_reported();

@@ -68,7 +68,8 @@ void History::check_ranges(const PastOperation& op) const {
     for (const MemoryRange& r : op.ranges) {
         const PastOperation* other = concurrent_copy(r.begin, r.bytes, r.write);
         const ShadowSpan shadow = Arena::get().shadow();
-        const size_t first = Arena::get().offset_of(r.begin) / 4, last = Arena::get().offset_of(r.begin + r.bytes - 1) / 4;
+        const size_t first = Arena::get().offset_of(r.begin) / 4,
+                     last = Arena::get().offset_of(r.begin + r.bytes - 1) / 4;
         for (size_t word = first; shadow.cells != nullptr && other == nullptr && word <= last; ++word) {
             const Cell& c = shadow.cells[word];
             other = concurrent_at(c.writer.phase);
@@ -77,7 +78,8 @@ void History::check_ranges(const PastOperation& op) const {
         if (other == nullptr) continue;
         report({Kind::unsynchronised, op.name,
                 "touches " + Arena::get().describe(r.begin) + ", as " + other->name +
-                    " on another stream does, and neither stream waits for the other", ""},
+                    " on another stream does, and neither stream waits for the other",
+                ""},
                other->name);
     }
 }

@@ -1,5 +1,5 @@
-// history.h -- inside the runtime: which operations on streams are ordered, and which only happened to run one after the
-// other.  Two that touch the same memory without an order between them are a finding.
+// history.h -- inside the runtime: which operations on streams are ordered, and which only happened to run one after
+// the other.  Two that touch the same memory without an order between them are a finding.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -37,8 +37,8 @@ struct MemoryRange {
 struct PastOperation {
     std::string name;  // of the kernel, or "copy to the device"
     int stream;
-    uint64_t index;                    // place in its stream, from 1
-    std::vector<MemoryRange> ranges;   // device memory it touches; empty for kernels, whose accesses are in the shadow
+    uint64_t index;                   // place in its stream, from 1
+    std::vector<MemoryRange> ranges;  // device memory it touches; empty for kernels, whose accesses are in the shadow
     uint32_t first_phase = 0, end_phase = 0;  // kernels
 };
 

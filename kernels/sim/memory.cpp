@@ -1,9 +1,8 @@
 // memory.cpp -- see memory.h.
 #include "kernels/sim/memory.h"
 
-#include <sys/mman.h>
-
 #include <stdexcept>
+#include <sys/mman.h>
 
 #include "kernels/sim/crash.h"
 #include "kernels/sim/fibers.h"
@@ -113,7 +112,8 @@ void Arena::release(void* p) {
     if (it == buffers_.end() || it->second.freed) {
         const bool twice = it != buffers_.end();
         throw_fault({twice ? Kind::use_after_free : Kind::host_pointer, "cudaFree",
-                     twice ? it->second.name + " is freed twice" : "the pointer is not the start of a device buffer", ""});
+                     twice ? it->second.name + " is freed twice" : "the pointer is not the start of a device buffer",
+                     ""});
     }
     DeviceBuffer& b = it->second;
     b.freed = true;

@@ -1,5 +1,5 @@
-// memory.h -- inside the runtime: device memory.  One stretch of addresses; buffers in it are separated by redzones, full of
-// NaN when they are new, kept for a while after they are freed, and closed to the host.
+// memory.h -- inside the runtime: device memory.  One stretch of addresses; buffers in it are separated by redzones,
+// full of NaN when they are new, kept for a while after they are freed, and closed to the host.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,9 +14,9 @@
 namespace cusim {
 
 constexpr size_t kArenaBytes = size_t(4) << 30;
-constexpr size_t kRedzone = 256;                       // and the alignment of buffers, as cudaMalloc has it
-// Freed buffers wait this long before their place is used again: long enough to catch a kernel that still holds one, short
-// enough that opening and closing the arena, which costs time for every page in use, stays cheap.
+constexpr size_t kRedzone = 256;  // and the alignment of buffers, as cudaMalloc has it
+// Freed buffers wait this long before their place is used again: long enough to catch a kernel that still holds one,
+// short enough that opening and closing the arena, which costs time for every page in use, stays cheap.
 constexpr size_t kQuarantineBytes = size_t(8) << 20;
 constexpr size_t kQuarantineBuffers = 256;
 

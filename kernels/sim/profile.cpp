@@ -1,8 +1,9 @@
 // profile.cpp -- counters per source line, as a profiler would show them on a GPU.
 //
-// Global memory moves in sectors of 32 bytes: a warp's request costs as many as it touches.  Shared memory has 32 banks of
-// 4 bytes: a request is served in wavefronts, each giving every bank one word; 8-byte accesses go by half warps, 16-byte
-// accesses by quarter warps.  (Hardware sometimes merges quarters that read the same words: wavefronts are an upper bound.)
+// Global memory moves in sectors of 32 bytes: a warp's request costs as many as it touches.  Shared memory has 32
+// banks of 4 bytes: a request is served in wavefronts, each giving every bank one word; 8-byte accesses go by half
+// warps, 16-byte accesses by quarter warps.  (Hardware sometimes merges quarters that read the same words: wavefronts
+// are an upper bound.)
 #include "kernels/sim/profile.h"
 
 #include <algorithm>
@@ -20,8 +21,8 @@ namespace {
 
 struct Key {
     std::string kernel;
-    const void* pc;    // of the access; for barriers the file's name
-    int line;          // barriers
+    const void* pc;  // of the access; for barriers the file's name
+    int line;        // barriers
     int bytes;
     bool shared, write;
     auto operator<=>(const Key&) const = default;
@@ -92,8 +93,10 @@ void count_request(const std::string& kernel, const LoggedAccess& a, const Reque
     Totals& t = totals()[{kernel, a.pc, 0, a.bytes, a.shared, a.write}];
     t.requests += 1;
     t.lanes += uint64_t(r.count);
-    if (a.shared) count_shared(r, a.bytes, t);
-    else count_global(r, a.bytes, t);
+    if (a.shared)
+        count_shared(r, a.bytes, t);
+    else
+        count_global(r, a.bytes, t);
 }
 
 bool in_step(const CudaThread* lanes, int count) {
@@ -150,7 +153,8 @@ std::vector<LineCounters> take_profile() {
         const Key& key = entry.first;
         const Totals& t = entry.second;
         const bool barrier = key.bytes == 0;
-        const std::string where = barrier ? source_place(static_cast<const char*>(key.pc), key.line) : source_place(key.pc);
+        const std::string where =
+            barrier ? source_place(static_cast<const char*>(key.pc), key.line) : source_place(key.pc);
         auto it = std::find_if(lines.begin(), lines.end(), [&](const LineCounters& c) {
             return c.kernel == key.kernel && c.where == where && c.shared == key.shared && c.write == key.write &&
                    c.bytes == key.bytes;

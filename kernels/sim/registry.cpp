@@ -20,9 +20,10 @@ bool ptx_available() { return !entries().empty(); }
 PtxKernel find_ptx(const void* kernel, const std::string& name, size_t param_bytes) {
     const std::string mangled = mangled_name(kernel);
     if (mangled.empty()) {
-        throw std::runtime_error("cusim: kernel " + name +
-                                 " has no visible symbol: it may be neither static nor in an anonymous namespace, and the "
-                                 "program must be linked with -rdynamic");
+        throw std::runtime_error(
+            "cusim: kernel " + name +
+            " has no visible symbol: it may be neither static nor in an anonymous namespace, and the "
+            "program must be linked with -rdynamic");
     }
     const auto it = entries().find(mangled);
     if (it == entries().end()) {

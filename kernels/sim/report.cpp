@@ -36,18 +36,30 @@ bool is_warning(Kind kind) {
 
 const char* name_of(Kind kind) {
     switch (kind) {
-        case Kind::out_of_bounds: return "out_of_bounds";
-        case Kind::misaligned: return "misaligned";
-        case Kind::use_after_free: return "use_after_free";
-        case Kind::host_pointer: return "host_pointer";
-        case Kind::uninitialised: return "uninitialised";
-        case Kind::race_block: return "race_block";
-        case Kind::race_grid: return "race_grid";
-        case Kind::barrier_divergence: return "barrier_divergence";
-        case Kind::early_exit: return "early_exit";
-        case Kind::warp_mask: return "warp_mask";
-        case Kind::launch_limit: return "launch_limit";
-        case Kind::unsynchronised: return "unsynchronised";
+        case Kind::out_of_bounds:
+            return "out_of_bounds";
+        case Kind::misaligned:
+            return "misaligned";
+        case Kind::use_after_free:
+            return "use_after_free";
+        case Kind::host_pointer:
+            return "host_pointer";
+        case Kind::uninitialised:
+            return "uninitialised";
+        case Kind::race_block:
+            return "race_block";
+        case Kind::race_grid:
+            return "race_grid";
+        case Kind::barrier_divergence:
+            return "barrier_divergence";
+        case Kind::early_exit:
+            return "early_exit";
+        case Kind::warp_mask:
+            return "warp_mask";
+        case Kind::launch_limit:
+            return "launch_limit";
+        case Kind::unsynchronised:
+            return "unsynchronised";
     }
     return "?";
 }
@@ -83,7 +95,8 @@ void report(Finding finding, const std::string& key) {
     list.push_back(std::move(finding));
 }
 
-void report_in(const Launch& launch, Kind kind, const std::string& text, const std::string& where, const std::string& key) {
+void report_in(const Launch& launch, Kind kind, const std::string& text, const std::string& where,
+               const std::string& key) {
     report({kind, launch.name, text + launch.launched_by(), where}, key);
 }
 

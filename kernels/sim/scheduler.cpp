@@ -1,7 +1,9 @@
-// scheduler.cpp -- runs one block: its threads are fibers that run until they return, reach a barrier or a warp operation.
+// scheduler.cpp -- runs one block: its threads are fibers that run until they return, reach a barrier or a warp
+// operation.
 //
-// A warp runs as far as it can (warp operations are resolved on the way, warp.cpp), then the next; when all threads stand
-// at the barrier, the next phase begins.  Correct kernels give the same result in every order of threads and warps.
+// A warp runs as far as it can (warp operations are resolved on the way, warp.cpp), then the next; when all threads
+// stand at the barrier, the next phase begins.  Correct kernels give the same result in every order of threads and
+// warps.
 #include <exception>
 #include <numeric>
 #include <sstream>
@@ -13,7 +15,8 @@
 
 // `indices` of engine.h, writable: see there.
 extern "C" {
-__thread cusim::Indices cusim_indices __attribute__((tls_model("initial-exec"))) = {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}};
+__thread cusim::Indices cusim_indices
+    __attribute__((tls_model("initial-exec"))) = {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}};
 }
 
 namespace cusim {
@@ -198,8 +201,10 @@ bool Block::pass_barrier() {
             continue;
         }
         t->state = State::ready;
-        if (waiting++ == 0) first = t;
-        else if (!same_place(*t, *first)) elsewhere = t;
+        if (waiting++ == 0)
+            first = t;
+        else if (!same_place(*t, *first))
+            elsewhere = t;
     }
     if (waiting == 0) return false;
     if (elsewhere != nullptr) {
@@ -223,7 +228,8 @@ bool Block::pass_barrier() {
 // ---- reports --------------------------------------------------------------------------------------------------------
 
 std::string Block::who(const CudaThread& t) const {
-    return "thread " + index_text(t.index.x, t.index.y, t.index.z) + " of block " + index_text(index.x, index.y, index.z);
+    return "thread " + index_text(t.index.x, t.index.y, t.index.z) + " of block " +
+           index_text(index.x, index.y, index.z);
 }
 
 void Block::fail(Kind kind, const CudaThread& t, const std::string& text) {

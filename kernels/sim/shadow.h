@@ -1,5 +1,5 @@
-// shadow.h -- what the checks remember about memory: for every 4-byte word which bytes exist, which were written, and who
-// touched it last.
+// shadow.h -- what the checks remember about memory: for every 4-byte word which bytes exist, which were written, and
+// who touched it last.
 //
 // Races are found by happens-before, not by luck of the schedule: two accesses to a word, one of them a write, must be
 // separated by a __syncthreads (same block) or by a __syncwarp (same warp).  Shuffles order no memory.
@@ -7,10 +7,11 @@
 // Time is one counter, `phase`: it grows when a block starts, at every barrier and with every launch or copy.  So an
 // access's phase alone says whether it belongs to this phase, this block, this launch or to an earlier one.
 //
-// One reader is not enough: threads 0 and 1 read a word, then thread 1 writes it.  The race is with thread 0, but the last
-// reader is thread 1.  Two readers are not enough either: 0, 33 and 32 read, and 32 writes after a __syncwarp that orders
-// it behind 33 but not behind 0.  So four are kept, so that whoever writes finds one that it is not ordered with, if
-// there is any: the last one, the last other one of its warp, the last one of another warp, the last one of another block.
+// One reader is not enough: threads 0 and 1 read a word, then thread 1 writes it.  The race is with thread 0, but the
+// last reader is thread 1.  Two readers are not enough either: 0, 33 and 32 read, and 32 writes after a __syncwarp
+// that orders it behind 33 but not behind 0.  So four are kept, so that whoever writes finds one that it is not
+// ordered with, if there is any: the last one, the last other one of its warp, the last one of another warp, the last
+// one of another block.
 #pragma once
 #include <cstddef>
 #include <cstdint>

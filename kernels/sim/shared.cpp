@@ -1,9 +1,8 @@
-// shared.cpp -- shared memory of the block that an OS thread runs: static arrays are placed when the block first asks for
-// them, each with a redzone behind it and NaN in it.
-#include <sys/mman.h>
-
+// shared.cpp -- shared memory of the block that an OS thread runs: static arrays are placed when the block first asks
+// for them, each with a redzone behind it and NaN in it.
 #include <atomic>
 #include <stdexcept>
+#include <sys/mman.h>
 
 #include "kernels/sim/block.h"
 #include "kernels/sim/report.h"
@@ -71,8 +70,8 @@ void SharedMemory::check_limits(const SharedSite& site) const {
     const size_t together = static_bytes_ + dynamic_bytes_;
     std::string text;
     if (static_bytes_ > kMaxStaticShared) {
-        text = "with '" + std::string(site.name) + "' static shared memory is " + size_text(static_bytes_) + "; at most " +
-               size_text(kMaxStaticShared) + " are allowed: use dynamic shared memory";
+        text = "with '" + std::string(site.name) + "' static shared memory is " + size_text(static_bytes_) +
+               "; at most " + size_text(kMaxStaticShared) + " are allowed: use dynamic shared memory";
     } else if (together > kMaxShared) {
         text = "static and dynamic shared memory together are " + size_text(together) + "; a block has at most " +
                size_text(kMaxShared);

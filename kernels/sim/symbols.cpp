@@ -1,13 +1,12 @@
 // symbols.cpp -- addresses to names: kernels by their symbol (dladdr), instructions by their line (addr2line).
+#include <cstdio>
+#include <cstdlib>
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <link.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <mutex>
+#include <unistd.h>
 #include <vector>
 
 #include "kernels/sim/report.h"
@@ -50,7 +49,7 @@ std::vector<Module> modules() {
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// "/home/me/project/kernels/softmax.cu:40 (discriminator 2)" -> "kernels/softmax.cu:40", or empty if unknown.
+// "kernels/softmax.cu:40 (discriminator 2)" -> "kernels/softmax.cu:40", or empty if unknown.
 std::string tidy(std::string line) {
     line = line.substr(0, line.find_first_of(" \n"));
     return line.empty() || line[0] == '?' || line.back() == '?' || line.ends_with(":0") ? "" : line;

@@ -1,7 +1,8 @@
 // warp.cpp -- __syncwarp, shuffles and votes: lanes meet, exchange, go on.
 //
-// CUDA's rule: every lane named in the mask that has not returned must come to the same operation with the same mask, and a
-// shuffle may only read a lane that takes part.  Whatever breaks the rule is undefined on a GPU and a finding here.
+// CUDA's rule: every lane named in the mask that has not returned must come to the same operation with the same mask,
+// and a shuffle may only read a lane that takes part.  Whatever breaks the rule is undefined on a GPU and a finding
+// here.
 #include <sstream>
 
 #include "kernels/sim/block.h"
@@ -52,18 +53,20 @@ bool Block::resolve_warp_ops(CudaThread* lanes, int count) {
         const int leader = __builtin_ctz(waiting);
         const CudaThread& t = lanes[leader];
         if ((t.mask >> leader & 1) == 0) {
-            fail(Kind::warp_mask, t, call_text(t) + ": lane " + std::to_string(leader) + " calls it but is not in the mask; " + who(t));
+            fail(Kind::warp_mask, t,
+                 call_text(t) + ": lane " + std::to_string(leader) + " calls it but is not in the mask; " + who(t));
             return false;
         }
         if (t.width < 1 || t.width > kWarp || (t.width & (t.width - 1)) != 0) {
-            fail(Kind::warp_mask, t, call_text(t) + ": a width is 1, 2, 4, 8, 16 or 32; found " + std::to_string(t.width));
+            fail(Kind::warp_mask, t,
+                 call_text(t) + ": a width is 1, 2, 4, 8, 16 or 32; found " + std::to_string(t.width));
             return false;
         }
         const unsigned needed = t.mask & live;
         if (lanes_agree(lanes, leader, needed)) {
             perform(lanes, needed);
-            // Only a __syncwarp of all living lanes is taken to order memory: one clock per warp cannot tell more, and a
-            // doubtful race is better reported than missed.
+            // Only a __syncwarp of all living lanes is taken to order memory: one clock per warp cannot tell more, and
+            // a doubtful race is better reported than missed.
             if (t.op == WarpOp::sync && needed == live) ++warp_epoch[t.rank / kWarp];
             waiting &= ~needed;
             progress = true;
@@ -98,11 +101,20 @@ void Block::perform(CudaThread* lanes, unsigned needed) {
     for_each_lane(needed, [&](int lane) {
         CudaThread& t = lanes[lane];
         switch (t.op) {
-            case WarpOp::sync: t.result = 0; break;
-            case WarpOp::ballot: t.result = votes; break;
-            case WarpOp::any: t.result = votes != 0; break;
-            case WarpOp::all: t.result = votes == needed; break;
-            default: shuffle(lanes, lane, needed);
+            case WarpOp::sync:
+                t.result = 0;
+                break;
+            case WarpOp::ballot:
+                t.result = votes;
+                break;
+            case WarpOp::any:
+                t.result = votes != 0;
+                break;
+            case WarpOp::all:
+                t.result = votes == needed;
+                break;
+            default:
+                shuffle(lanes, lane, needed);
         }
     });
     for_each_lane(needed, [&](int lane) { lanes[lane].state = State::ready; });
@@ -114,10 +126,17 @@ void Block::shuffle(CudaThread* lanes, int lane, unsigned needed) {
     const int distance = t.arg & (kWarp - 1);                             // hardware looks at five bits
     int source = lane;
     switch (t.op) {
-        case WarpOp::shfl_idx: source = first + (distance & (t.width - 1)); break;
-        case WarpOp::shfl_up: source = lane - distance; break;
-        case WarpOp::shfl_down: source = lane + distance; break;
-        default: source = lane ^ distance;
+        case WarpOp::shfl_idx:
+            source = first + (distance & (t.width - 1));
+            break;
+        case WarpOp::shfl_up:
+            source = lane - distance;
+            break;
+        case WarpOp::shfl_down:
+            source = lane + distance;
+            break;
+        default:
+            source = lane ^ distance;
     }
     // Outside of the segment a lane keeps its own value.  An xor may reach into earlier segments, not into later ones.
     t.in_range = source <= last && (source >= first || t.op == WarpOp::shfl_xor);
