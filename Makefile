@@ -32,8 +32,8 @@ FLAGS_tsan    := -O1 $(DEBUG) -fsanitize=thread
 FLAGS_fuzz    := -O1 $(DEBUG) -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 COMMON   := -std=c++20 -I. -MMD -MP -fopenmp -ffp-contract=off $(HWY) -DLC_HAVE_OPENBLAS
 CXXFLAGS := $(COMMON) $(WARN) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expected release, debug, asan, ubsan or tsan))
-CHECKED  := $(COMMON) $(WARN) -O1 $(DEBUG) -fsanitize=thread --param tsan-instrument-func-entry-exit=0
-PTXCXX   := -w -ffp-contract=off -fno-strict-aliasing
+CHECKED  := $(COMMON) $(WARN) -O1 $(DEBUG) -fsanitize=thread,bounds-strict --param tsan-instrument-func-entry-exit=0
+PTXCXX   := -w -fno-sanitize=bounds -ffp-contract=off -fno-strict-aliasing
 GENCODE   = $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
 NVFLAGS  := -std=c++20 -I. -O3 -lineinfo -Werror all-warnings -Xptxas --warn-on-spills -Xcompiler -fopenmp -DLC_ARCHS='$(subst $(space),\$(comma),$(ARCHS))' \
             $(if $(CUBLAS),-DLC_HAVE_CUBLAS -isystem $(dir $(CUBLAS))) $(if $(CUTLASS),-DLC_HAVE_CUTLASS -isystem $(NVLIBS)/cutlass/include)
@@ -115,8 +115,8 @@ clean:            ## remove build/
 .PHONY: programs mutants-run fuzz-run
 programs: $(TESTS)
 mutants-run: $L/tests/ops_checked
-	@python3 tests/mutants.py $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),1) --compile '$(CXX) $(filter-out -MMD -MP,$(CHECKED)) -x c++' \
-	    --link '$(CXX) -fopenmp $(HARNESS) $B/tests/engines_sim.o $(CPU_OBJ) $(SIM_RT) %s -rdynamic -o %p -lgtest $(LIBS)' --objects $B/checked $(KERNELS)
+	@python3 tests/mutants.py $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),1) --compile "$(CXX) $(filter-out -MMD -MP,$(CHECKED)) -x c++" \
+	    --link "$(CXX) -fopenmp $(HARNESS) $B/tests/engines_sim.o $(CPU_OBJ) $(SIM_RT) %s -rdynamic -o %p -lgtest $(LIBS)" --objects $B/checked $(KERNELS)
 fuzz-run: $(FUZZERS)
 	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p build/corpus/$$n; echo "== $$n"; \
 	    $$f -max_total_time=$$(( $(or $(FUZZ_SECONDS),120) / $(words $(FUZZERS)) )) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 build/corpus/$$n $(wildcard tests/fuzz/corpus/$$n) 2>build/$$n.log \

@@ -68,7 +68,7 @@ void wait(Stream waiter, Stream before) {
 }
 
 #ifndef LC_ARCHS  // what nvcc compiled for, from the Makefile: 80,86,89,90; PTX for the last one
-#    define LC_ARCHS 80
+    #define LC_ARCHS 80
 #endif
 // Machine code runs on its own major version from its minor upwards; PTX runs on everything newer.
 bool has_code_for(int major, int minor) {

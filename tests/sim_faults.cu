@@ -1,9 +1,9 @@
 // sim_faults.cu -- deliberately wrong kernels and host code, each with a healthy twin: the template parameter kBad is
 // the whole difference.  test_sim.cpp demands that the simulator reports every wrong one and none of the twins.
-#include <cmath>
 #include <vector>
 
 #include "tests/sim_faults.h"
+#include "tests/sim_floats.h"
 #include "tests/sim_host_faults.cuh"
 #include "tests/sim_probes.cuh"
 
@@ -168,10 +168,6 @@ bool misaligned_float4() {
     LC_LAUNCH(misaligned_float4_kernel<kBad>, dim3(1), dim3(16), 0, nullptr, out, in);
     sync();
     return all_equal(out.host(), 2.0f);
-}
-
-__global__ void __launch_bounds__(kBlock) copy_kernel(float* out, const float* in) {
-    out[threadIdx.x] = in[threadIdx.x];
 }
 
 template <bool kBad>

@@ -4,45 +4,10 @@
 #include <vector>
 
 #include "tests/sim_faults.h"
+#include "tests/sim_floats.h"
 #include "tests/sim_probes.cuh"
 
 namespace lc::LC_CUDA_NS {
-
-constexpr int kBlock = 64;
-
-// Device memory for the length of a test.  `blank` is memory nobody has written.
-class Floats {
-  public:
-    explicit Floats(int n) : n_(n) { LC_CUDA_CHECK(cudaMalloc(&p_, size_t(n) * sizeof(float))); }
-    Floats(int n, float value) : Floats(n) {
-        const std::vector<float> host(size_t(n), value);
-        LC_CUDA_CHECK(cudaMemcpyAsync(p_, host.data(), bytes(), cudaMemcpyHostToDevice, nullptr));
-        LC_CUDA_CHECK(cudaStreamSynchronize(nullptr));
-    }
-    Floats(const Floats&) = delete;
-    ~Floats() { (void)cudaFree(p_); }
-    operator float*() const { return p_; }
-    size_t bytes() const { return size_t(n_) * sizeof(float); }
-    std::vector<float> host() const {
-        std::vector<float> h{};
-        h.resize(size_t(n_));
-        LC_CUDA_CHECK(cudaMemcpyAsync(h.data(), p_, bytes(), cudaMemcpyDeviceToHost, nullptr));
-        LC_CUDA_CHECK(cudaStreamSynchronize(nullptr));
-        return h;
-    }
-
-  private:
-    int n_;
-    float* p_ = nullptr;
-};
-
-static bool all_equal(const std::vector<float>& v, float want) {
-    for (float x : v) {
-        if (!(x == want)) return false;
-    }
-    return true;
-}
-static void sync() { LC_CUDA_CHECK(cudaStreamSynchronize(nullptr)); }
 
 __global__ void __launch_bounds__(kBlock) copy_kernel(float* out, const float* in) {
     out[threadIdx.x] = in[threadIdx.x];
@@ -50,7 +15,7 @@ __global__ void __launch_bounds__(kBlock) copy_kernel(float* out, const float* i
 
 // ---- launches -------------------------------------------------------------------------------------------------------
 
-__global__ void one_kernel(float* out) { out[threadIdx.x + blockDim.x * threadIdx.y + 0 * blockIdx.y] = 1.0f; }
+__global__ void __launch_bounds__(1024) one_kernel(float* out) { out[threadIdx.x + blockDim.x * threadIdx.y] = 1.0f; }
 
 template <bool kBad>
 bool block_too_large() {
@@ -60,7 +25,7 @@ bool block_too_large() {
     return all_equal(out.host(), 1.0f);
 }
 
-__global__ void tall_kernel(float* out) {
+__global__ void __launch_bounds__(1) tall_kernel(float* out) {
     if (blockIdx.y == 7) *out = 1.0f;
 }
 template <bool kBad>

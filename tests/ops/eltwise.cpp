@@ -152,6 +152,20 @@ CASES(dropout) {
             add_case(c);
         }
     }
+    // A word that equals the threshold is kept.  Words that end in eight zero bits are p 2^32 for a float32 p: of a thousand
+    // words about four.
+    for (uint64_t i = 0; i < 1021; ++i) {
+        const uint32_t word = oracle::philox_word(5, 6, i / 4, int(i % 4));
+        if (word % 256 != 0) continue;
+        const float p = float(word) * 0x1p-32f;
+        Case c{.op = "dropout", .name = "word" + std::to_string(i) + "_at_threshold"};
+        c.make = [](Random& r) { return Operands{out("out", 1021), in("x", r.normal(1021))}; };
+        c.run = [=](const Backend& b, const Device& d) { b.dropout(d[0], d[1], p, {5, 6}, 1021, d.stream); };
+        c.reference = reference([=](auto& v) { oracle::dropout(v[0], v[1], p, 5, 6); });
+        c.compare = Compare::exact;
+        c.flops = 20000;
+        add_case(c);
+    }
     const auto call = [](float p) { return [=](const Backend& b) { b.dropout(nullptr, nullptr, p, {}, 0, nullptr); }; };
     add_refusal({"dropout", "p_one", "p", call(1.0f)});
     add_refusal({"dropout", "p_negative", "p", call(-0.1f)});
