@@ -12,22 +12,15 @@ constexpr int kWarp = 32;
 
 LC_HOST_DEVICE constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Butterfly reductions: afterwards every lane holds the result, added in the same order in every lane.
-__device__ __forceinline__ float warp_sum(float v) {
-    for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(kFullWarp, v, d);
-    return v;
-}
-
 // ---- reductions over a group of threads -----------------------------------------------------------------------------
 
-// What can be reduced: a state, the state of nothing, and how two states become one (commutative, so that all lanes of
-// a butterfly agree).
+// What can be reduced: a state, the state of nothing, and how two states become one.
 struct SumOf {
     using State = float;
     __device__ static State nothing() { return 0.0f; }
     __device__ static State join(State a, State b) { return a + b; }
 };
-struct MaxOf {  // a NaN is greater than everything; fmaxf would drop it
+struct MaxOf {  // a NaN is greater than everything (fmaxf would drop it); zeros of either sign tie
     using State = float;
     __device__ static State nothing() { return -INFINITY; }
     __device__ static State join(State a, State b) { return a != a || a > b ? a : b; }
@@ -44,12 +37,15 @@ inline int row_lanes(int64_t C) {
     return lanes;
 }
 
-// Reduces over each group of `lanes` <= 32 neighbouring lanes.  All lanes of the warp must call.
+// Reduces over each group of `lanes` <= 32 neighbouring lanes by a butterfly: afterwards all of them hold the result,
+// joined in the same tree.  All lanes of the warp must call.
 template <class Op>
 __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State v, int lanes) {
     for (int d = lanes / 2; d > 0; d /= 2) v = Op::join(v, __shfl_xor_sync(kFullWarp, v, d));
     return v;
 }
+
+__device__ __forceinline__ float warp_sum(float v) { return warp_reduce<SumOf>(v, kWarp); }
 
 // Reduces over a block of kRowBlock threads.  All of them must call; all of them get the result.
 template <class Op>

@@ -2,14 +2,14 @@
 //
 // Idea     one kernel, a small functor per op.  A thread owns four neighbouring elements: one 16-byte access per array,
 //          and the four words that one call of Philox gives dropout.
-// Launch   grid = ceil(n / 1024), block = 256, 1-D; thread t <-> elements 4t .. 4t + 3.  Threads past the end return at
-//          once (there are no barriers); the last group may be short and is then moved float by float.
+// Launch   grid = ceil(n / 1024), block = 256, 1-D; thread t <-> elements 4t .. 4t + 3.  The last group may be short
+//          and is then moved float by float; threads past the end find nothing to move.
 // Shared   none.
 // Traffic  each array once: add, relu_bwd 12 B per element; scale, relu, bias, dropout 8 B (b of bias stays in L1).  At
 //          most one flop per 4 bytes, and some 20 integer operations per element for dropout: bound by DRAM.
 //          Pointers off 16-byte alignment take four 4-byte accesses, which share their sectors through L1.
 // Numbers  one rounding per element, the same as the scalar formula.  The mask of dropout is drawn again, never stored.
-// Profile  `make sim-profile OP=gemm` (any op of this file in place of gemm)
+// Profile  `make sim-profile OP=add` (or scale, bias, relu, relu_bwd, dropout)
 #include "kernels/arguments.h"
 #include "kernels/device.cuh"
 #include "kernels/eltwise.h"
@@ -72,7 +72,7 @@ struct DropoutOp {
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------
 
-// Four floats from p, of which `left` exist.
+// Four floats from p, of which `left` exist (none where it is not positive).
 static __device__ __forceinline__ void load_group(float (&v)[kEach], const float* p, int64_t left, bool vector) {
     if (vector) {
         const float4 q = ld4(p);
@@ -101,7 +101,6 @@ __global__ void __launch_bounds__(kBlock) eltwise_kernel(float* out,      // (n)
                                                          const float* y,  // (n), not read by ops with one input
                                                          int64_t n, bool aligned, Op op) {
     const int64_t i = (int64_t(blockIdx.x) * kBlock + threadIdx.x) * kEach;
-    if (i >= n) return;
     const bool vector = aligned && i + kEach <= n;
     float a[kEach], b[kEach] = {};
     load_group(a, x + i, n - i, vector);

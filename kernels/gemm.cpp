@@ -29,7 +29,7 @@
 // Numbers  an element is one chain of fused multiply-adds for each block of k, and the blocks are added to C in order.  The
 //          cuts along k depend on K and N alone; where C is cut decides who computes an element, not how.  Hence the same
 //          bits for any number of threads, and for AVX2 and AVX-512.
-// Profile  build/release/bench/gemm
+// Profile  `make bench`
 #ifndef LC_KERNELS_GEMM_CPP_ONCE  // the file is read once per SIMD target, this part only the first time
 #define LC_KERNELS_GEMM_CPP_ONCE
 

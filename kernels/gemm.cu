@@ -21,15 +21,16 @@
 //
 // Launch   tile 128: 256 threads, 8 x 8 each; tile 64, for small C and for unaligned operands: 128 threads, 4 x 8 each.
 //          grid = (tiles of M, tiles of N, batch).  Threads outside M, N or K stage zeros and reach every barrier.
-// Shared   2 halves x 2 operands x 8 x (tile + 4) floats: 16.5 KiB (tile 128), 8.5 KiB (tile 64).  One barrier per step:
-//          the half that is written was last read before the previous barrier.  Rows are padded by 4 floats: an operand
-//          that is contiguous along k is transposed by its store, 16 rows x 2 k-groups per warp, and 4 rows of the
-//          shared tile are then 4 * (tile + 4) = 16 banks (mod 32) apart, so that the 32 lanes hit 32 banks.
-// Traffic  compulsory 4 (M K + K N + M N) B.  Scheduled: A once per column of tiles, B once per row of tiles, mostly L2:
-//          8 KiB per step and block for 2 * 128 * 128 * 8 flop -> 32 flop per byte: bound by the FP32 pipe.  Tile 64: 16
-//          flop per byte.  C in float4 where it is aligned, else in floats that share their sectors in L2.
-// Numbers  float32, one chain of fused multiply-adds per element in the order of k: bitwise the same for both tiles, any
-//          alignment and any transposes.  No split of k: its partial products would need memory that grows with M N.
+// Shared   2 halves x 2 operands x 8 x (tile + 4) floats: 16.5 KiB (tile 128), 8.5 KiB (tile 64).  One barrier per
+//          step: the half that is written was last read before the previous barrier.  Rows are padded by 4 floats: an
+//          operand that is contiguous along k is transposed by its store, 16 rows x 2 k-groups per warp, and 4 rows of
+//          the shared tile are then 4 * (tile + 4) = 16 banks (mod 32) apart, so that the 32 lanes hit 32 banks.
+// Traffic  compulsory 4 (M K + K N + M N) B.  Scheduled: A once per column of tiles, B once per row of tiles, mostly
+//          L2: 8 KiB per step and block for 2 * 128 * 128 * 8 flop -> 32 flop per byte: bound by the FP32 pipe.  Tile
+//          64: 16 flop per byte.  C in float4 where it is aligned, else in floats that share their sectors in L2.
+// Numbers  float32, one chain of fused multiply-adds per element in the order of k: bitwise the same for both tiles,
+//          any alignment and any transposes.  No split of k: its partial products would need memory that grows with
+//          M N.
 // Profile  `make sim-profile OP=gemm`
 #include <algorithm>
 

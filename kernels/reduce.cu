@@ -16,11 +16,11 @@
 //          but keep reaching shuffles and barriers.
 // Shared   rows: 8 states (one per warp), only where lanes = 256.  Columns: 256 states, 1 or 2 KiB; a thread writes its
 //          own, a barrier separates every level of the tree.
-// Traffic  x once, 4 N C B; partial results at most 1/500 of it again.  One flop per 4 bytes: bound by DRAM.  All loads
+// Traffic  x once, 4 N C B; partial results at most 1/250 of it again.  One flop per 4 bytes: bound by DRAM.  All loads
 //          are coalesced and none needs alignment, so the tree cannot depend on addresses.
 // Numbers  float32.  No addition chain is longer than 8 + 8 + 8 per launch, so the error grows with log(length).
 //          No atomics; segments depend on N and C only: bitwise repeatable.
-// Profile  `make sim-profile OP=gemm` (row_reduce, col_reduce, row_argmax or col_argmax in place of gemm)
+// Profile  `make sim-profile OP=row_reduce` (or col_reduce, row_argmax, col_argmax)
 #include "kernels/arguments.h"
 #include "kernels/device.cuh"
 #include "kernels/reduce.h"

@@ -24,8 +24,8 @@ HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
 namespace {
 
-// Up to here a lane owns a row.  Measured: the two ways cross near these widths.
-constexpr int64_t kFewForward = 100, kFewBackward = 24;
+// Up to here a lane owns a row.  Measured: near these widths the two ways cross, in cache above, from memory below.
+constexpr int64_t kFewForward = 48, kFewBackward = 24;
 constexpr hn::ScalableTag<float> d;
 using V = hn::Vec<decltype(d)>;
 constexpr int64_t kLanes = int64_t(hn::MaxLanes(d));

@@ -12,7 +12,7 @@
 // Numbers  float32; S is at least 1, because the maximum adds exp(0).  NaN, +inf and rows of -inf make the maximum or
 //          the sum a NaN, and so the whole row, without a branch.  Sums: at most ceil(C / lanes) terms in a chain, then
 //          a tree; fixed order, bitwise repeatable.
-// Profile  `make sim-profile OP=gemm` (softmax, log_softmax, softmax_bwd or log_softmax_bwd in place of gemm)
+// Profile  `make sim-profile OP=softmax` (or log_softmax, softmax_bwd, log_softmax_bwd)
 #include "kernels/arguments.h"
 #include "kernels/device.cuh"
 #include "kernels/softmax.h"

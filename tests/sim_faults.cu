@@ -143,6 +143,19 @@ bool global_write_past_end() {
     return all_equal(out.host(), 1.0f);
 }
 
+// An array in registers: no memory to watch, so the compiler's own bounds check has to speak.
+__global__ void __launch_bounds__(kBlock) local_index_past_end_kernel(float* out, int index) {
+    const float v[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+    out[threadIdx.x] = v[index];
+}
+template <bool kBad>
+bool local_index_past_end() {
+    Floats out(kBlock);
+    LC_LAUNCH(local_index_past_end_kernel, dim3(1), dim3(kBlock), 0, nullptr, out, kBad ? 4 : 3);
+    sync();
+    return all_equal(out.host(), 1.0f);
+}
+
 template <bool kBad>
 __global__ void __launch_bounds__(kBlock) global_write_before_start_kernel(float* out) {
     const int i = int(threadIdx.x);
@@ -441,6 +454,7 @@ const std::vector<PlantedFault>& planted_faults() {
         LC_FAULT(global_read_past_end, "out_of_bounds", hooks, true),
         LC_FAULT(global_write_past_end, "out_of_bounds", always, true),
         LC_FAULT(global_write_before_start, "out_of_bounds", always, true),
+        LC_FAULT(local_index_past_end, "out_of_bounds", hooks, false),
         LC_FAULT(misaligned_float4, "misaligned", always, true),
         LC_FAULT(host_pointer, "host_pointer", hooks, true),
         LC_FAULT(null_pointer, "host_pointer", hooks, true),

@@ -120,6 +120,24 @@ TEST(Streams, CopiesAndMemsetsMoveTheRightBytes) {
     EXPECT_EQ(h[6], 6.0f);
 }
 
+TEST(Streams, QueuedCopiesMayShareHostMemory) {
+    Array<float> x(ramp(4)), y(4), z(std::vector<float>(4, 9.0f));
+    std::vector<float> h(4);
+    cudaMemcpyAsync(h.data(), x, 16, cudaMemcpyDeviceToHost);
+    cudaMemcpyAsync(y, h.data(), 16, cudaMemcpyHostToDevice);  // what the copy before it brought
+    cudaMemcpyAsync(h.data(), z, 16, cudaMemcpyDeviceToHost);
+    cudaStreamSynchronize(nullptr);
+    EXPECT_EQ(h[1], 9.0f);
+    EXPECT_EQ(y.host(), ramp(4));
+    EXPECT_EQ(all_texts(cusim::take_findings()), "");
+}
+
+TEST(Streams, TenThousandLaunchesInOneQueue) {
+    Array<float> x(std::vector<float>(4, 1.0f));
+    for (int i = 0; i < 10'000; ++i) probe_scale(x, i % 2 == 0 ? 2.0f : 0.5f, 4, nullptr);
+    EXPECT_EQ(x.host()[3], 1.0f);
+}
+
 // ---- device memory --------------------------------------------------------------------------------------------------
 
 TEST(DeviceMemory, IsUsedAgainAfterQuarantine) {

@@ -26,10 +26,11 @@ struct Launch {
     void (*call)(const void* kernel, const char* params);
     PtxKernel ptx = nullptr;  // set: runs this instead of `call`
     std::vector<char> params;
+    const char* param_block = nullptr;  // params.data(), for threads to read
     dim3 grid, block;
     size_t dynamic_smem = 0;
     std::string launched_by() const { return " (launched by " + op + ")"; }
-    void run_thread() const { ptx != nullptr ? ptx(params.data()) : call(kernel, params.data()); }
+    void run_thread() const { ptx != nullptr ? ptx(param_block) : call(kernel, param_block); }
 };
 void run_launch(const Launch& launch);  // grid.cpp; throws Fault after a launch with findings
 
@@ -110,7 +111,6 @@ class Block {
     void wait(State state);    // gives up the processor until the scheduler says go
     [[noreturn]] void stop();  // the thread cannot go on: the block is abandoned
 
-    // Hides the running thread from the hooks while the runtime reports something on its behalf.
     CudaThread* hide_current() { return std::exchange(current_, nullptr); }
     void show_current(CudaThread* t) { current_ = t; }
 
@@ -151,8 +151,24 @@ class Block {
     uint64_t random_ = 0;
     bool failed_ = false;
 };
-extern __thread Block* t_block
-    __attribute__((tls_model("initial-exec")));  // the block that this OS thread runs, if any
+
+// The block that this OS thread runs, if any.
+extern __thread Block* t_block __attribute__((tls_model("initial-exec")));
+
+// While the runtime works on behalf of a thread it hides that thread, which switches the hooks off: functions of the C++
+// library that the runtime calls may have been taken from a hooked object file.
+class OffTheRecord {
+  public:
+    explicit OffTheRecord(Block& b) : block_(b), thread_(b.hide_current()) {}
+    ~OffTheRecord() { block_.show_current(thread_); }
+    OffTheRecord(const OffTheRecord&) = delete;
+    OffTheRecord& operator=(const OffTheRecord&) = delete;
+    CudaThread* thread() const { return thread_; }
+
+  private:
+    Block& block_;
+    CudaThread* thread_;
+};
 
 // ---- configuration (config.cpp) -------------------------------------------------------------------------------------
 

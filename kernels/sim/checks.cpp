@@ -44,19 +44,15 @@ struct Event {
     std::string target() const { return shared ? block.shared.describe(address) : Arena::get().describe(address); }
 };
 
-// Builds the text only for the first of a kind at a place.  The thread is hidden from the hooks meanwhile: functions of
-// the C++ library may come from a hooked object file.
+// Builds the text only for the first of a kind at a place.
 template <class Text>
 void tell(const Event& e, Kind kind, uint32_t other_pc, Text text) {
-    CudaThread* t = e.block.hide_current();
     char key[64];
     std::snprintf(key, sizeof(key), "%p %x", e.pc, other_pc);
-    if (is_new(kind, e.block.launch->name, key)) {
-        const std::string place = source_place(e.pc);
-        const std::string who = e.block.who(*t) + " " + e.verb() + " ";
-        report_in(*e.block.launch, kind, who + text() + ", at " + place, place, key);
-    }
-    e.block.show_current(t);
+    if (!is_new(kind, e.block.launch->name, key)) return;
+    const std::string place = source_place(e.pc);
+    const std::string who = e.block.who(e.thread) + " " + e.verb() + " ";
+    report_in(*e.block.launch, kind, who + text() + ", at " + place, place, key);
 }
 
 // ---- races ----------------------------------------------------------------------------------------------------------
@@ -195,31 +191,57 @@ void check_streams(const Event& e) {
     });
 }
 
-// Going on would crash or corrupt the host, so the thread stops before the access.
-[[noreturn]] void stop_wild_access(Block& b, const void* p, bool write, const void* pc) {
-    CudaThread* t = b.hide_current();
-    const bool near_shared =
-        size_t(static_cast<const char*>(p) - (b.shared.base() - kSharedGuard)) < 2 * kSharedGuard + kSharedWindow;
-    char address[32];
-    std::snprintf(address, sizeof(address), "%p", p);
-    const std::string place = source_place(pc);
-    const std::string target =
-        near_shared ? b.shared.describe(p) : std::string(address) + ", which is not device memory";
-    report_in(*b.launch, near_shared ? Kind::out_of_bounds : Kind::host_pointer,
-              b.who(*t) + (write ? " writes " : " reads ") + target + ", at " + place, place, place);
-    b.show_current(t);
-    b.stop();
+// Neither shared nor global memory: the thread's own variables, its parameters, constants of the program, or an error.
+bool is_allowed_elsewhere(const Block& b, const CudaThread& t, const void* p, Use use) {
+    const char* c = static_cast<const char*>(p);
+    if (size_t(c - t.stack.base) < kStackBytes) return true;
+    if (size_t(c - reinterpret_cast<const char*>(&indices)) < sizeof(indices))
+        return true;  // clang++ asks for threadIdx
+    if (use != Use::read) return false;
+    return size_t(c - b.launch->param_block) < b.launch->params.size() || in_loaded_image(p);
 }
 
-// Neither shared nor global memory: the thread's own variables, its parameters, constants of the program, or an error.
-void check_elsewhere(Block& b, const CudaThread& t, const void* p, Use use, const void* pc) {
-    const char* c = static_cast<const char*>(p);
-    if (size_t(c - t.stack.base) < kStackBytes) return;
-    if (size_t(c - reinterpret_cast<const char*>(&indices)) < sizeof(indices)) return;  // clang++ asks for threadIdx
-    const std::vector<char>& params = b.launch->params;
-    if (use == Use::read && size_t(c - params.data()) < params.size()) return;
-    if (use == Use::read && in_loaded_image(p)) return;
-    stop_wild_access(b, p, use != Use::read, pc);
+void tell_wild_access(const Block& b, const CudaThread& t, const void* p, Use use, const void* pc) {
+    const size_t from_guard = size_t(static_cast<const char*>(p) - (b.shared.base() - kSharedGuard));
+    const bool near_shared = from_guard < 2 * kSharedGuard + kSharedWindow;
+    char address[64];
+    std::snprintf(address, sizeof(address), "address %p, which is not device memory", p);
+    const std::string place = source_place(pc);
+    report_in(*b.launch, near_shared ? Kind::out_of_bounds : Kind::host_pointer,
+              b.who(t) + (use == Use::read ? " reads " : " writes ") + (near_shared ? b.shared.describe(p) : address) +
+                  ", at " + place,
+              place, place);
+}
+
+// False: going on would crash or corrupt the host.
+bool check(Block& b, CudaThread& t, const void* p, size_t bytes, Use use, const void* pc) {
+    const ShadowSpan shared = b.shared.shadow();
+    const size_t shared_offset = size_t(static_cast<const char*>(p) - shared.base);
+    const bool in_shared = shared_offset + bytes <= kSharedWindow;
+    if (!in_shared && !Arena::get().contains(p)) {
+        const bool allowed = is_allowed_elsewhere(b, t, p, use);
+        if (!allowed) tell_wild_access(b, t, p, use, pc);
+        return allowed;
+    }
+    const Event e{b, t, p, bytes, use, pc, in_shared, in_shared ? b.first_phase : check_clock.safe};
+    const uintptr_t address = reinterpret_cast<uintptr_t>(p);
+    if (b.profiled) {
+        t.log.push_back({pc, in_shared ? shared_offset : address, uint8_t(bytes), use != Use::read, in_shared});
+    }
+    const bool power_of_two = (bytes & (bytes - 1)) == 0;
+    if (power_of_two && address % bytes != 0) {
+        tell(e, Kind::misaligned, 0, [&] {
+            const std::string unit = std::to_string(bytes);
+            return unit + " bytes at an address that is no multiple of " + unit + ", " + e.target();
+        });
+    }
+    if (in_shared) {
+        check_words(e, shared, shared_offset);
+        return true;
+    }
+    if (history().copies_beside()) check_streams(e);
+    check_words(e, Arena::get().shadow(), Arena::get().offset_of(p));
+    return true;
 }
 
 }  // namespace
@@ -227,27 +249,12 @@ void check_elsewhere(Block& b, const CudaThread& t, const void* p, Use use, cons
 void check_access(const void* p, size_t bytes, Use use, const void* pc) {
     Block* b = t_block;
     if (b == nullptr || b->current() == nullptr) return;
-    CudaThread& t = *b->current();
-    const ShadowSpan shared = b->shared.shadow();
-    const size_t shared_offset = size_t(static_cast<const char*>(p) - shared.base);
-    const bool in_shared = shared_offset + bytes <= kSharedWindow;
-    if (!in_shared && !Arena::get().contains(p)) return check_elsewhere(*b, t, p, use, pc);
-
-    const Event e{*b, t, p, bytes, use, pc, in_shared, in_shared ? b->first_phase : check_clock.safe};
-    if (b->profiled) {
-        t.log.push_back({pc, in_shared ? shared_offset : reinterpret_cast<uintptr_t>(p), uint8_t(bytes),
-                         use != Use::read, in_shared});
+    bool go_on;
+    {
+        const OffTheRecord hidden(*b);
+        go_on = check(*b, *hidden.thread(), p, bytes, use, pc);
     }
-    const bool power_of_two = (bytes & (bytes - 1)) == 0;
-    if (power_of_two && reinterpret_cast<uintptr_t>(p) % bytes != 0) {
-        tell(e, Kind::misaligned, 0, [&] {
-            return std::to_string(bytes) + " bytes at an address that is no multiple of " + std::to_string(bytes) +
-                   ", " + e.target();
-        });
-    }
-    if (in_shared) return check_words(e, shared, shared_offset);
-    if (history().copies_beside()) check_streams(e);
-    check_words(e, Arena::get().shadow(), Arena::get().offset_of(p));
+    if (!go_on) b->stop();
 }
 
 // ---- clocks ---------------------------------------------------------------------------------------------------------

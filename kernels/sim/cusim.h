@@ -2,7 +2,6 @@
 // of by nvcc (launch.h chooses).  Keywords, indices, warp operations, atomics, shared memory, launches.
 #pragma once
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -130,13 +129,15 @@ CUSIM_INLINE P unpack(const char* params, size_t offset) {
     return p;
 }
 
+template <class... P, size_t... I>
+CUSIM_INLINE void call_unpacked(void (*kernel)(P...), const char* params, std::index_sequence<I...>) {
+    constexpr auto offsets = param_offsets<P...>();
+    kernel(unpack<P>(params, offsets.at[I])...);
+}
 template <class... P>
 void call_kernel(const void* kernel, const char* params) {
-    constexpr auto offsets = param_offsets<P...>();
-    [&]<size_t... I>(std::index_sequence<I...>) {
-        reinterpret_cast<void (*)(P...)>(const_cast<void*>(kernel))(unpack<P>(params, offsets.at[I])...);
-    }
-    (std::index_sequence_for<P...>());
+    const auto typed = reinterpret_cast<void (*)(P...)>(const_cast<void*>(kernel));
+    call_unpacked(typed, params, std::index_sequence_for<P...>());
 }
 
 template <class... P, class... Args>

@@ -55,6 +55,7 @@ Launch prepare_launch(LaunchRequest request) {
     l.kernel = request.kernel;
     l.call = request.call;
     l.params = std::move(request.params);
+    l.param_block = l.params.data();
     l.grid = request.grid;
     l.block = request.block;
     l.dynamic_smem = request.dynamic_smem;

@@ -14,7 +14,7 @@ History& history() {
     return *h;
 }
 
-static bool overlap(const MemoryRange& r, const void* p, size_t bytes) {
+bool overlap(const MemoryRange& r, const void* p, size_t bytes) {
     const char* c = static_cast<const char*>(p);
     return c < r.begin + r.bytes && r.begin < c + bytes;
 }
@@ -22,17 +22,21 @@ static bool overlap(const MemoryRange& r, const void* p, size_t bytes) {
 void History::begin(PastOperation op, const VectorClock& before) {
     concurrent_.clear();
     copies_beside_ = false;
-    for (size_t i = 0; i < past_.size(); ++i) {
-        if (before.knows(past_[i].stream, past_[i].index)) continue;
-        concurrent_.push_back(i);
-        copies_beside_ |= !past_[i].ranges.empty();
+    for (const auto& [stream, operations] : past_) {
+        if (stream == op.stream) continue;
+        const uint64_t known = before.count(stream);
+        for (auto it = operations.rbegin(); it != operations.rend() && it->index > known; ++it) {
+            concurrent_.push_back(&*it);
+            copies_beside_ |= !it->ranges.empty();
+        }
     }
     op.first_phase = check_clock.now + 1;
     if (!concurrent_.empty()) check_ranges(op);
-    past_.push_back(std::move(op));
+    past_[op.stream].push_back(std::move(op));
+    current_ = &past_[op.stream].back();
 }
 
-void History::end() { past_.back().end_phase = check_clock.now; }
+void History::end() { current_->end_phase = check_clock.now; }
 
 void History::clear() {
     past_.clear();
@@ -43,21 +47,21 @@ void History::clear() {
 
 uint32_t History::first_concurrent_phase(uint32_t otherwise) const {
     uint32_t first = otherwise;
-    for (size_t i : concurrent_) first = std::min(first, past_[i].first_phase);
+    for (const PastOperation* p : concurrent_) first = std::min(first, p->first_phase);
     return first;
 }
 
 const PastOperation* History::concurrent_at(uint32_t phase) const {
-    for (size_t i : concurrent_) {
-        if (phase >= past_[i].first_phase && phase <= past_[i].end_phase) return &past_[i];
+    for (const PastOperation* p : concurrent_) {
+        if (phase >= p->first_phase && phase <= p->end_phase) return p;
     }
     return nullptr;
 }
 
 const PastOperation* History::concurrent_copy(const void* p, size_t bytes, bool write) const {
-    for (size_t i : concurrent_) {
-        for (const MemoryRange& r : past_[i].ranges) {
-            if ((write || r.write) && overlap(r, p, bytes)) return &past_[i];
+    for (const PastOperation* other : concurrent_) {
+        for (const MemoryRange& r : other->ranges) {
+            if ((write || r.write) && overlap(r, p, bytes)) return other;
         }
     }
     return nullptr;

@@ -18,9 +18,9 @@ class VectorClock {
         uint64_t& c = seen_[stream];
         if (count > c) c = count;
     }
-    bool knows(int stream, uint64_t count) const {
+    uint64_t count(int stream) const {
         const auto it = seen_.find(stream);
-        return it != seen_.end() && it->second >= count;
+        return it == seen_.end() ? 0 : it->second;
     }
     void clear() { seen_.clear(); }
 
@@ -33,6 +33,8 @@ struct MemoryRange {
     size_t bytes;
     bool write;
 };
+
+bool overlap(const MemoryRange& r, const void* p, size_t bytes);
 
 struct PastOperation {
     std::string name;  // of the kernel, or "copy to the device"
@@ -57,9 +59,10 @@ class History {
 
   private:
     void check_ranges(const PastOperation& op) const;
-    std::vector<PastOperation> past_;
-    std::vector<size_t> concurrent_;  // indices into past_
+    std::map<int, std::vector<PastOperation>> past_;  // by stream, in order
+    std::vector<const PastOperation*> concurrent_;    // beside the one that runs; of other streams only
     bool copies_beside_ = false;
+    PastOperation* current_ = nullptr;
 };
 History& history();
 

@@ -1,6 +1,7 @@
 // memory.cpp -- see memory.h.
 #include "kernels/sim/memory.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <sys/mman.h>
 
@@ -201,15 +202,16 @@ void Arena::copy_marks(const void* to, const void* from, size_t bytes) {
 
 std::optional<std::string> Arena::take_overrun() {
     if (CUSIM_ASAN) return std::nullopt;  // the redzones are poisoned: no write gets there
+    char untouched[2 * kRedzone];
+    std::memset(untouched, 0xff, sizeof(untouched));
     std::optional<std::string> found;
     for (const auto& [offset, b] : buffers_) {
         char* end = base_ + offset + b.bytes;
         const size_t redzone = footprint(b.bytes) - b.bytes;
         for (char* p : {base_ + offset - kRedzone, end}) {
             const size_t length = p == end ? redzone : kRedzone;
-            size_t i = 0;
-            while (i < length && p[i] == char(0xff)) ++i;
-            if (i == length) continue;
+            if (std::memcmp(p, untouched, length) == 0) continue;
+            const size_t i = size_t(std::find_if(p, p + length, [](char c) { return c != char(0xff); }) - p);
             if (!found) found = describe(p + i);
             std::memset(p, 0xff, length);
         }

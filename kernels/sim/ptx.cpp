@@ -37,6 +37,12 @@ class RoundingMode {
 // through here cannot be computed earlier or later.
 template <class T>
 void pin(T& x) {
+#if defined(__x86_64__)
+    if constexpr (std::is_floating_point_v<T>) {
+        __asm__ volatile("" : "+x"(x));
+        return;
+    }
+#endif
     __asm__ volatile("" : "+m"(x) : : "memory");
 }
 
@@ -67,9 +73,28 @@ template <Round R, class T>
 T div(T a, T b) {
     return rounded<R>([](T x, T y) { return x / y; }, a, b);
 }
+// Not through rounded(): its lambda would be compiled without the instruction.
 template <Round R, class T>
-T fma(T a, T b, T c) {
-    return rounded<R>([](T x, T y, T z) { return std::fma(x, y, z); }, a, b, c);
+PTX_FUNCTION T fma(T a, T b, T c) {
+    RoundingMode mode(R);
+    pin(a);
+    T r;
+    if constexpr (sizeof(T) == 4)
+        r = __builtin_fmaf(a, b, c);
+    else
+        r = __builtin_fma(a, b, c);
+    pin(r);
+    return r;
+}
+// expf rounds down twice, and changing the rounding mode takes longer than all the rest of it.  The product of two floats
+// fits a double; so does the sum with c, up to an error e that is known exactly.
+template <>
+float fma<Round::down>(float a, float b, float c) {
+    const double p = double(a) * double(b), s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
+    if (s == 0 && e == 0) return p == 0 && std::signbit(p) == std::signbit(c) ? c : -0.0f;  // zeros of one sign keep it
+    const float r = float(s);
+    if (double(r) < s || (double(r) == s && !(e < 0))) return r;
+    return std::nextafter(r, -INFINITY);
 }
 template <Round R, class T>
 T sqrt(T a) {
@@ -130,7 +155,7 @@ void set_perturbation(int units_in_last_place) { perturbation() = units_in_last_
 float rcp_approx(float a) { return perturb(1.0f / a, a); }
 float sqrt_approx(float a) { return perturb(std::sqrt(a), a); }
 float rsqrt_approx(float a) { return perturb(float(1.0 / std::sqrt(double(a))), a); }
-float ex2_approx(float a) { return perturb(float(std::exp2(double(a))), a); }
+float ex2_approx(float a) { return perturb(std::exp2(a), a); }  // the C library's float is as good as rounded
 float lg2_approx(float a) { return perturb(float(std::log2(double(a))), a); }
 float sin_approx(float a) { return perturb(float(std::sin(double(a))), a); }
 float cos_approx(float a) { return perturb(float(std::cos(double(a))), a); }

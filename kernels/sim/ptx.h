@@ -293,7 +293,7 @@ T mul(T a, T b);
 template <Round R, class T>
 T div(T a, T b);
 template <Round R, class T>
-T fma(T a, T b, T c);
+PTX_FUNCTION T fma(T a, T b, T c);
 template <Round R, class T>
 T sqrt(T a);
 template <Round R, class To, class From>

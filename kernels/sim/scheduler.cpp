@@ -40,6 +40,7 @@ void Block::thread_main() {
     } catch (const Fault&) {
         b.failed_ = true;  // reported where it was thrown
     } catch (const std::exception& e) {
+        const OffTheRecord hidden(b);
         b.fail(Kind::launch_limit, me, std::string("the kernel threw an exception: ") + e.what());
     }
     me.state = State::done;

@@ -104,7 +104,10 @@ std::string SharedMemory::describe(const void* p) const {
                             : std::to_string(at - near->bytes) + " bytes past the end of " + name;
 }
 
-void* shared_static(SharedSite& site) { return t_block->shared.array(site); }
+void* shared_static(SharedSite& site) {
+    const OffTheRecord hidden(*t_block);
+    return t_block->shared.array(site);
+}
 void* shared_dynamic() { return t_block->shared.dynamic(); }
 char* shared_base() { return t_block->shared.base(); }
 

@@ -32,11 +32,21 @@ void Device::destroy(StreamQueue* s) {
     streams_.erase(s->id);
 }
 
-void Device::enqueue(StreamQueue& s, std::string name, std::vector<MemoryRange> ranges, std::function<void()> run) {
+void Device::enqueue(StreamQueue& s, std::string name, std::vector<MemoryRange> ranges, std::function<void()> run,
+                     MemoryRange host) {
     s.clock.join(host_);
-    Operation op{{std::move(name), s.id, ++s.count, std::move(ranges)}, s.clock, std::move(run), std::nullopt};
+    Operation op{{std::move(name), s.id, ++s.count, std::move(ranges)}, s.clock, std::move(run), std::nullopt, host};
     s.clock.advance(s.id, s.count);
     s.queue.push_back(std::move(op));
+}
+
+bool Device::host_memory_is_queued(const void* p, size_t bytes) const {
+    for (const auto& [id, s] : streams_) {
+        for (const Operation& op : s->queue) {
+            if (overlap(op.host, p, bytes)) return true;
+        }
+    }
+    return false;
 }
 
 void Device::record(EventMark& e, StreamQueue& s) {
@@ -106,12 +116,14 @@ void Device::throw_pending() {
 
 void Device::sync(StreamQueue& s) {
     throw_pending();
-    const ArenaAccess access;
-    try {
-        run_until(s, s.count);
-    } catch (...) {
-        drop_everything();
-        throw;
+    if (!s.queue.empty()) {
+        const ArenaAccess access;
+        try {
+            run_until(s, s.count);
+        } catch (...) {
+            drop_everything();
+            throw;
+        }
     }
     host_.join(s.clock);
     finish();

@@ -25,6 +25,7 @@ struct Operation {
     VectorClock before;                                // what it is ordered behind
     std::function<void()> run;                         // empty for a wait
     std::optional<std::pair<int, uint64_t>> wait_for;  // stream, index
+    MemoryRange host;                                  // the host's side of a copy
 };
 
 struct StreamQueue {
@@ -46,7 +47,9 @@ class Device {
     StreamQueue* create();
     void destroy(StreamQueue* s);
 
-    void enqueue(StreamQueue& s, std::string name, std::vector<MemoryRange> ranges, std::function<void()> run);
+    void enqueue(StreamQueue& s, std::string name, std::vector<MemoryRange> ranges, std::function<void()> run,
+                 MemoryRange host = {nullptr, 0, false});
+    bool host_memory_is_queued(const void* p, size_t bytes) const;  // as either side of a copy that has not run
     void record(EventMark& e, StreamQueue& s);
     void wait(StreamQueue& s, const EventMark& e);
 

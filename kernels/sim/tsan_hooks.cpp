@@ -13,9 +13,10 @@ bool hooked() { return kernels_are_hooked; }
 
 static void tell_misaligned(int bytes, bool write, const void* pc) {
     Block& b = *t_block;
+    const OffTheRecord hidden(b);
     const std::string place = source_place(pc), unit = std::to_string(bytes);
     report_in(*b.launch, Kind::misaligned,
-              b.who(*b.current()) + (write ? " writes " : " reads ") + unit +
+              b.who(*hidden.thread()) + (write ? " writes " : " reads ") + unit +
                   " bytes at an address that is no multiple of " + unit + ", at " + place,
               place, place);
 }

@@ -1,6 +1,6 @@
 // Speed of gemm on the CPU: engine `own` against OpenBLAS and against the multiply-add peak of the machine.
 //
-//     build/release/bench/gemm [--quick]
+//     make bench BENCHFLAGS=--quick            all benchmarks, this one among them
 //
 // The two engines take turns (own, OpenBLAS, own, ...) and each keeps its best time, at least 7 turns: whatever else runs
 // on the machine disturbs both alike, and the best time is the least disturbed one.  Operands are warm: the same arrays in
