@@ -155,8 +155,8 @@ class Block {
 // The block that this OS thread runs, if any.
 extern __thread Block* t_block __attribute__((tls_model("initial-exec")));
 
-// While the runtime works on behalf of a thread it hides that thread, which switches the hooks off: functions of the C++
-// library that the runtime calls may have been taken from a hooked object file.
+// While the runtime works on behalf of a thread it hides that thread, which switches the hooks off: functions of the
+// C++ library that the runtime calls may have been taken from a hooked object file.
 class OffTheRecord {
   public:
     explicit OffTheRecord(Block& b) : block_(b), thread_(b.hide_current()) {}

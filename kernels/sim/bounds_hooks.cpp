@@ -16,7 +16,8 @@ struct BoundsSite {  // as the compilers lay it out; the types of array and inde
 
 }  // namespace
 
-extern "C" void __ubsan_handle_out_of_bounds(const BoundsSite* site, uintptr_t index) {
+// Weak: in programs built for a sanitizer as a whole, its own library answers.
+extern "C" __attribute__((weak)) void __ubsan_handle_out_of_bounds(const BoundsSite* site, uintptr_t index) {
     using namespace cusim;
     const std::string place = source_place(site->file, int(site->line));
     const std::string text = "index " + std::to_string(int64_t(index)) + " leaves its array, at " + place;

@@ -73,9 +73,19 @@ template <Round R, class T>
 T div(T a, T b) {
     return rounded<R>([](T x, T y) { return x / y; }, a, b);
 }
+// expf rounds down twice, and changing the rounding mode takes longer than all the rest of it.  The product of two floats
+// fits a double; so does the sum with c, up to an error e that is known exactly.
+static float fma_down(float a, float b, float c) {
+    const double p = double(a) * double(b), s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
+    if (s == 0 && e == 0) return p == 0 && std::signbit(p) == std::signbit(c) ? c : -0.0f;  // zeros of one sign keep it
+    const float r = float(s);
+    if (double(r) < s || (double(r) == s && !(e < 0))) return r;
+    return std::nextafter(r, -INFINITY);
+}
 // Not through rounded(): its lambda would be compiled without the instruction.
 template <Round R, class T>
 PTX_FUNCTION T fma(T a, T b, T c) {
+    if constexpr (R == Round::down && sizeof(T) == 4) return fma_down(a, b, c);
     RoundingMode mode(R);
     pin(a);
     T r;
@@ -85,16 +95,6 @@ PTX_FUNCTION T fma(T a, T b, T c) {
         r = __builtin_fma(a, b, c);
     pin(r);
     return r;
-}
-// expf rounds down twice, and changing the rounding mode takes longer than all the rest of it.  The product of two floats
-// fits a double; so does the sum with c, up to an error e that is known exactly.
-template <>
-float fma<Round::down>(float a, float b, float c) {
-    const double p = double(a) * double(b), s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
-    if (s == 0 && e == 0) return p == 0 && std::signbit(p) == std::signbit(c) ? c : -0.0f;  // zeros of one sign keep it
-    const float r = float(s);
-    if (double(r) < s || (double(r) == s && !(e < 0))) return r;
-    return std::nextafter(r, -INFINITY);
 }
 template <Round R, class T>
 T sqrt(T a) {
