@@ -26,7 +26,7 @@ HWY      := -DHWY_DISABLED_TARGETS='(HWY_SSSE3|HWY_AVX3_DL)' -DHWY_COMPILE_ALL_A
 DEBUG    := -gdwarf-4#   g++ 12 and binutils disagree about DWARF 5: findings would name the wrong file
 FLAGS_release := -O3 $(DEBUG)
 FLAGS_debug   := -O0 $(DEBUG)
-FLAGS_asan    := -O1 $(DEBUG) -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FLAGS_asan    := -O1 $(DEBUG) -fsanitize=address -fno-omit-frame-pointer
 FLAGS_ubsan   := -O1 $(DEBUG) -fsanitize=undefined -fno-sanitize-recover=all
 FLAGS_tsan    := -O1 $(DEBUG) -fsanitize=thread
 FLAGS_fuzz    := -O1 $(DEBUG) -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
