@@ -369,10 +369,11 @@ SHAPED(shuffles) {  // every mode and width; two words for each: the value and t
     }
 }
 
-SHAPED(shuffle_clamp) {  // a clamp that CUDA never writes: lanes beyond 20 are out of reach
+SHAPED(shuffle_clamp) {  // clamps that CUDA never writes: lanes beyond 20, or before 4, are out of reach
     const u32 i = threadIdx.x;
-    asm volatile("shfl.sync.down.b32 %0, %1, 4, 20, 0xffffffff;" : "=r"(out[2 * i]) : "r"(in[i]));
-    out[2 * i + 1] = __shfl_xor_sync(0xffffffffu, in[i], 1);
+    asm volatile("shfl.sync.down.b32 %0, %1, 4, 20, 0xffffffff;" : "=r"(out[3 * i]) : "r"(in[i]));
+    asm volatile("shfl.sync.up.b32 %0, %1, 2, 4, 0xffffffff;" : "=r"(out[3 * i + 1]) : "r"(in[i]));
+    out[3 * i + 2] = __shfl_xor_sync(0xffffffffu, in[i], 1);
 }
 
 SHAPED(votes) {

@@ -63,6 +63,8 @@ std::vector<T> edges() {
              T(2147483647),
              T(2147483648),
              T(1e10),
+             2049,  // halfway between two half-precision numbers, as 2051
+             2051,
              T(4294967295),
              T(4294967296),
              T(9223372036854775807),

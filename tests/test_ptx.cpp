@@ -436,10 +436,11 @@ TEST_F(Ptx, shuffles_of_every_width) {
 
 TEST_F(Ptx, shuffle_with_a_clamp) {
     Words in = numbers(32, 50);
-    const Words got = run(shuffle_clamp, in, 64, dim3(1), dim3(32));
+    const Words got = run(shuffle_clamp, in, 96, dim3(1), dim3(32));
     for (u32 i = 0; i < 32; ++i) {
-        EXPECT_EQ(got[2 * i], 50 + (i + 4 <= 20 ? i + 4 : i));
-        EXPECT_EQ(got[2 * i + 1], 50 + (i ^ 1));
+        EXPECT_EQ(got[3 * i], 50 + (i + 4 <= 20 ? i + 4 : i));
+        EXPECT_EQ(got[3 * i + 1], 50 + (i >= 6 ? i - 2 : i));
+        EXPECT_EQ(got[3 * i + 2], 50 + (i ^ 1));
     }
 }
 

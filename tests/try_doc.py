@@ -34,8 +34,8 @@ def main():
         inventory = inventory.replace('#include "kernels/check.h"\n', f'#include "kernels/check.h"\n{added.group(1)}\n', 1)
         inventory = inventory.replace("    X(add) ", added.group(2) + "\n    X(add) ", 1)
         header.write_text(inventory)
-        done = subprocess.run(["make", "-j2", "NVCC=", "test", f"T={op}.*"], cwd=copy, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT)
+        done = subprocess.run(["make", "--no-print-directory", "-j2", "NVCC=", "test", f"T={op}.*"], cwd=copy, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         tail = done.stdout.splitlines()
         good = done.returncode == 0 and re.match(r"[1-9]\d* passed, 0 failed", tail[-1])
         print("\n".join(tail[-1:] if good else tail[-60:]))

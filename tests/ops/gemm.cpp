@@ -84,6 +84,18 @@ CASES(gemm) {
     }
 }
 
+// The CUDA backend takes its large tiles (128 x 128) only where there are 96 of them or more.
+CASES(gemm_large_tiles) {
+    const auto packed_batch = [](Gemm g) {
+        g.stride_a = g.M * g.K, g.stride_b = g.K * g.N, g.stride_c = g.M * g.N;
+        add_case(gemm_case(g, "_batch" + std::to_string(g.batch)));
+    };
+    for (auto [ta, tb] : kTransposes) {
+        packed_batch({.M = 68, .N = 68, .K = 4, .trans_a = ta, .trans_b = tb, .batch = 96});
+        packed_batch({.M = 132, .N = 124, .K = 20, .trans_a = ta, .trans_b = tb, .batch = 48});
+    }
+}
+
 // alpha = 0, K = 0 and beta = 0 are promises about what is not read: NaN there must not come through.
 CASES(gemm_edges) {
     const auto poisoned = [](const Gemm& g, const std::string& name, int which) {
