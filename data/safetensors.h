@@ -1,0 +1,69 @@
+// safetensors.h -- named tensors and text metadata in one file: weights, fitted calibrators, checkpoints.
+//
+//     SafetensorsWriter out;
+//     out.metadata["schema"] = "localcal.calibrator/1";
+//     out.add("w1", {64, 2048}, w1.data());
+//     out.write("model.safetensors");                     atomic
+//     Safetensors in = read_safetensors("model.safetensors");
+//     const SafeTensor& w1 = in.at("w1");                 refuses a missing name, listing those that are there
+//
+// Format (huggingface.co/docs/safetensors): 8 bytes little-endian length N, N bytes of JSON
+// {"name": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, "__metadata__": {"key": "text"}}, then the data.
+// Reads F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL; writes F32, F64, I32 and I64.  Written aligned: the data starts at a multiple of
+// 64 bytes.
+// Hostile  a header longer than the file or than 100 MB, offsets that overlap, leave gaps or end beyond the file, a size that is not
+//          shape x dtype, names that repeat, JSON too deep: refused with one sentence.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/file.h"
+
+namespace lc {
+
+struct SafeTensor {
+    std::string name, dtype;  // "F32"
+    std::vector<int64_t> shape;
+    std::span<const std::byte> bytes;
+
+    int64_t count() const;
+    std::vector<float> to_floats() const;  // from any float dtype
+    std::vector<double> to_doubles() const;
+    std::vector<int64_t> to_integers() const;  // from any integer dtype
+};
+
+struct Safetensors {
+    std::string path;
+    std::map<std::string, std::string> metadata;
+    std::vector<SafeTensor> tensors;   // in the order of their data
+    std::shared_ptr<MappedFile> file;  // keeps the bytes alive
+
+    const SafeTensor& at(const std::string& name) const;
+    const SafeTensor* find(const std::string& name) const;
+    const std::string& meta(const std::string& key) const;  // refuses a missing key
+};
+Safetensors read_safetensors(const std::string& path);
+
+class SafetensorsWriter {
+  public:
+    std::map<std::string, std::string> metadata;
+    void add(const std::string& name, const std::vector<int64_t>& shape, const float* x);
+    void add(const std::string& name, const std::vector<int64_t>& shape, const double* x);
+    void add(const std::string& name, const std::vector<int64_t>& shape, const int32_t* x);
+    void add(const std::string& name, const std::vector<int64_t>& shape, const int64_t* x);
+    void write(const std::string& path) const;
+
+  private:
+    struct Item {
+        std::string name, dtype;
+        std::vector<int64_t> shape;
+        std::vector<std::byte> bytes;
+    };
+    std::vector<Item> items_;
+};
+
+}  // namespace lc
