@@ -5,14 +5,17 @@
 //     out.write(bytes, count);
 //     out.commit();                                   flushed to disk, renamed; without commit() nothing stays behind
 //
-// Every failure throws: lc::Error (exit 2) where the user named something that cannot be read or written, with the path, the
-// reason and what to do.
+// A file that the user named and that cannot be opened, or holds what it should not, is an lc::Error (exit code 2) with
+// the path, the reason and what to do.  A disk that fails or fills up while writing is a std::runtime_error (exit 1).
 #pragma once
 #include <cstddef>
 #include <span>
 #include <string>
 
 namespace lc {
+
+// Throws lc::Error("dump.npz: expected ..., found ...; what to do").
+[[noreturn]] void refuse(const std::string& source, const std::string& sentence);
 
 class MappedFile {
   public:
@@ -31,7 +34,7 @@ class MappedFile {
 
 class AtomicFile {
   public:
-    explicit AtomicFile(const std::string& path);
+    explicit AtomicFile(const std::string& path);  // refuses folders and devices; a symbolic link is followed
     ~AtomicFile();
     AtomicFile(const AtomicFile&) = delete;
     AtomicFile& operator=(const AtomicFile&) = delete;
@@ -40,6 +43,9 @@ class AtomicFile {
     void commit();
 
   private:
+    [[noreturn]] void fail(const char* doing) const;
+    void close_and_remove();
+
     std::string path_, partial_;
     int descriptor_ = -1;
 };
