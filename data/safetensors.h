@@ -7,12 +7,13 @@
 //     Safetensors in = read_safetensors("model.safetensors");
 //     const SafeTensor& w1 = in.at("w1");                 refuses a missing name, listing those that are there
 //
-// Format (huggingface.co/docs/safetensors): 8 bytes little-endian length N, N bytes of JSON
-// {"name": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, "__metadata__": {"key": "text"}}, then the data.
-// Reads F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL; writes F32, F64, I32 and I64.  Written aligned: the data starts at a multiple of
-// 64 bytes.
-// Hostile  a header longer than the file or than 100 MB, offsets that overlap, leave gaps or end beyond the file, a size that is not
-//          shape x dtype, names that repeat, JSON too deep: refused with one sentence.
+// Format (huggingface.co/docs/safetensors): 8 bytes little-endian length N, N bytes of JSON, then the data:
+//     {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [64, 8], "data_offsets": [begin, end]}, ...}
+// Reads    F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL.
+// Writes   F32 F64 I32 I64.  The data start at a multiple of 64 bytes and every tensor at a multiple of its type's
+//          size: gaps are not allowed, so wide types come first, else in the order of add().
+// Hostile  a header longer than the file or than 100 MB, offsets that overlap, leave gaps or end before or beyond the
+//          file, a size that is not shape x dtype, names that repeat, JSON too deep: refused with one sentence.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -29,11 +30,12 @@ struct SafeTensor {
     std::string name, dtype;  // "F32"
     std::vector<int64_t> shape;
     std::span<const std::byte> bytes;
+    std::string source;  // "model.safetensors: w1", for messages
 
     int64_t count() const;
-    std::vector<float> to_floats() const;  // from any float dtype
-    std::vector<double> to_doubles() const;
-    std::vector<int64_t> to_integers() const;  // from any integer dtype
+    std::vector<float> to_floats() const;      // from any float dtype; F64 beyond the range of float is refused
+    std::vector<double> to_doubles() const;    // from any float dtype
+    std::vector<int64_t> to_integers() const;  // from any integer dtype and BOOL
 };
 
 struct Safetensors {
@@ -47,6 +49,9 @@ struct Safetensors {
     const std::string& meta(const std::string& key) const;  // refuses a missing key
 };
 Safetensors read_safetensors(const std::string& path);
+// The same from memory, which must outlive the result unless `file` owns it.
+Safetensors parse_safetensors(std::span<const std::byte> bytes, const std::string& path,
+                              std::shared_ptr<MappedFile> file = nullptr);
 
 class SafetensorsWriter {
   public:
@@ -58,6 +63,7 @@ class SafetensorsWriter {
     void write(const std::string& path) const;
 
   private:
+    void add(const std::string& name, const char* dtype, const std::vector<int64_t>& shape, const void* x);
     struct Item {
         std::string name, dtype;
         std::vector<int64_t> shape;
