@@ -37,7 +37,7 @@ PTXCXX   := -w -fno-sanitize=bounds -ffp-contract=off -fno-strict-aliasing
 GENCODE   = $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
 NVFLAGS  := -std=c++20 -I. -O3 -lineinfo -Werror all-warnings -Xptxas --warn-on-spills -Xcompiler -fopenmp -DLC_ARCHS='$(subst $(space),\$(comma),$(ARCHS))' \
             $(if $(CUBLAS),-DLC_HAVE_CUBLAS -isystem $(dir $(CUBLAS))) $(if $(CUTLASS),-DLC_HAVE_CUTLASS -isystem $(NVLIBS)/cutlass/include)
-LIBS     := -lhwy -lopenblas -ldl -lpthread
+LIBS     := -lhwy -lopenblas -lz -ldl -lpthread
 CUDALIBS := $(if $(NVCC),$(if $(CUBLAS),-L$(dir $(CUBLAS))../lib -L$(CUDA)/lib64 -Wl$(comma)-rpath$(comma)$(abspath $(dir $(CUBLAS))../lib) -lcublas) -L$(CUDA)/lib64 -lcudart_static -lrt)
 
 # ---- files ------------------------------------------------------------------------------------------------------------
@@ -48,7 +48,8 @@ CPU_OBJ := $(call obj,$B,$(wildcard kernels/*.cpp))
 CUDA_OBJ:= $(if $(NVCC),$(if $(filter release debug,$(MODE)),$(patsubst %,$(CB)/%.o,$(KERNELS) $(NVIDIA))))
 SIM_RT  := $(call obj,$B,$(filter-out kernels/sim/occupancy.cpp,$(wildcard kernels/sim/*.cpp)))
 CLI_OBJ := $(call obj,$B,$(wildcard experiments/*.cpp))
-LIB_OBJ := $(filter-out $B/experiments/localcal.o,$(CLI_OBJ))
+LAYERS  := $(call obj,$B,$(wildcard data/*.cpp nn/*.cpp calib/*.cpp metrics/*.cpp))
+LIB_OBJ := $(filter-out $B/experiments/localcal.o,$(CLI_OBJ)) $(LAYERS)
 sim_obj  = $(patsubst %,$B/$1/%.o,$(KERNELS)) $(if $(NVCC),$(patsubst %,$B/$1/%.ptx.o,$(KERNELS))) $(SIM_RT)
 
 HARNESS  := $(call obj,$B,tests/harness.cpp tests/engines.cpp tests/test_ops.cpp $(wildcard tests/ops/*.cpp))
@@ -137,7 +138,7 @@ $B/sim/%.cu.ptx.o: $(PB)/%.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) $(PT
 $B/checked/%.cu.ptx.o: $(PB)/%.cpp ; $(call compile,checked ,$(CXX) $(CHECKED) $(PTXCXX) -c $< -o $@)
 
 link = @mkdir -p $(@D); echo "  link     $@"; $(CXX) $(CXXFLAGS) $^ -rdynamic -o $@ $1 $(LIBS)
-$L/bin/localcal: $(CLI_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,$(CUDALIBS))
+$L/bin/localcal: $(CLI_OBJ) $(LAYERS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,$(CUDALIBS))
 $L/tests/ops: $(HARNESS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest $(CUDALIBS))
 $L/tests/unit: $(call obj,$B,$(UNIT_SRC) tests/harness.cpp) $(LIB_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest -lgtest_main $(CUDALIBS))
 define sim_programs
@@ -146,6 +147,6 @@ $L/tests/faults_$1: $(call obj,$B,$(wildcard tests/test_sim.cpp tests/test_sim_*
 $L/tests/ptx_$1: $B/tests/test_ptx.o $B/$1/tests/ptx_opcodes.cu.ptx.o $(SIM_RT) ; $$(call link,-lgtest -lgtest_main)
 endef
 $(foreach k,sim checked,$(eval $(call sim_programs,$k)))
-$L/bench/%: $B/tests/bench/%.o $B/tests/bench/peak.o $B/tests/harness.o $(call obj,$B,$(wildcard tests/ops/*.cpp)) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lbenchmark $(CUDALIBS))
-$L/fuzz/%: $B/tests/fuzz/%.o ; $(call link,-fsanitize=fuzzer)
+$L/bench/%: $B/tests/bench/%.o $B/tests/bench/peak.o $B/tests/harness.o $(call obj,$B,$(wildcard tests/ops/*.cpp)) $(LAYERS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lbenchmark $(CUDALIBS))
+$L/fuzz/%: $B/tests/fuzz/%.o $(call obj,$B,$(wildcard data/*.cpp)) ; $(call link,-fsanitize=fuzzer)
 -include $(shell find build -name '*.d' 2>/dev/null)
