@@ -14,6 +14,7 @@
 #include "kernels/check.h"
 #include "kernels/eltwise.h"
 #include "kernels/gemm.h"
+#include "kernels/js_ce_loss.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
 #include "kernels/softmax.h"
@@ -38,7 +39,8 @@ namespace lc {
     X(log_softmax)     /*  softmax.h    x - max - ln sum                            */ \
     X(softmax_bwd)     /*  softmax.h    y (dy - sum dy y)                           */ \
     X(log_softmax_bwd) /*  softmax.h    dy - exp(y) sum dy                          */ \
-    X(gemm)            /*  gemm.h       alpha op(A) op(B) + beta C, batched         */
+    X(gemm)            /*  gemm.h       alpha op(A) op(B) + beta C, batched         */ \
+    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */
 
 enum class Copy { to_device, to_host, on_device };
 

@@ -1,8 +1,9 @@
 // simd_math.h -- exp and log of every lane of a vector, for every SIMD target.
 //
-//     V exp_lanes(d, x)    within 1 ulp, denormal results too; exp(-inf) = 0, exp(+inf) = +inf
-//     V log_lanes(d, x)    within 1 ulp, denormal x too; log(0) = -inf, log(+inf) = +inf, log(x < 0) = NaN
-//                          NaN stays NaN in both
+//     V exp_lanes(d, x)      within 1 ulp, denormal results too; exp(-inf) = 0, exp(+inf) = +inf
+//     V log_lanes(d, x)      within 1 ulp, denormal x too; log(0) = -inf, log(+inf) = +inf, log(x < 0) = NaN
+//     V log1p_lanes(d, x)    log(1 + x) within 2 ulp, small x too; log1p(-1) = -inf, log1p(+inf) = +inf
+//                            NaN stays NaN in all of them
 //
 // The bounds are measured, on every target, by tests/test_simd_math.cpp.  Targets with a fused multiply-add (AVX2,
 // AVX3) and without one (SSE4, baseline) differ in the last bit; one target always gives the same bits.
@@ -113,6 +114,15 @@ HWY_INLINE V log_lanes(D d, V x) {
     const V checked =
         hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), large);
     return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), checked);
+}
+
+// log(u) + lost / u, where u = 1 + x is rounded and `lost` what its rounding lost: near u = 1 that is as large as the
+// logarithm itself.  Above x = 1 the logarithm can do without; at x = -1 and infinity `lost` is 0 / 0.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V log1p_lanes(D d, V x) {
+    const V one = hn::Set(d, 1.0f), u = hn::Add(one, x);
+    const V lost = hn::Div(hn::Sub(x, hn::Sub(u, one)), u);
+    return hn::Add(log_lanes(d, u), hn::IfThenElseZero(hn::Lt(hn::Abs(x), one), lost));
 }
 
 }  // namespace lc::cpu::HWY_NAMESPACE

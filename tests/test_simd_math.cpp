@@ -1,4 +1,4 @@
-// exp_lanes and log_lanes of kernels/simd_math.h against the functions of the C library in double, on every SIMD target
+// exp_lanes, log_lanes and log1p_lanes of kernels/simd_math.h against the functions of the C library in double, on every SIMD target
 // that this machine has: the stated bounds over the whole range, and the special values bit for bit.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tests/test_simd_math.cpp"
@@ -21,6 +21,10 @@ void log_array(float* out, const float* x, int64_t n) {
     const hn::ScalableTag<float> d;
     for (int64_t i = 0; i < n; i += int64_t(hn::Lanes(d))) hn::StoreU(log_lanes(d, hn::LoadU(d, x + i)), d, out + i);
 }
+void log1p_array(float* out, const float* x, int64_t n) {
+    const hn::ScalableTag<float> d;
+    for (int64_t i = 0; i < n; i += int64_t(hn::Lanes(d))) hn::StoreU(log1p_lanes(d, hn::LoadU(d, x + i)), d, out + i);
+}
 
 }  // namespace
 }  // namespace lc::cpu::HWY_NAMESPACE
@@ -39,6 +43,7 @@ HWY_AFTER_NAMESPACE();
 namespace lc::cpu {
 HWY_EXPORT(exp_array);
 HWY_EXPORT(log_array);
+HWY_EXPORT(log1p_array);
 
 namespace {
 
@@ -51,6 +56,10 @@ std::vector<float> exp_of(std::vector<float> x) {
 }
 std::vector<float> log_of(std::vector<float> x) {
     HWY_DYNAMIC_DISPATCH(log_array)(x.data(), x.data(), int64_t(x.size()));
+    return x;
+}
+std::vector<float> log1p_of(std::vector<float> x) {
+    HWY_DYNAMIC_DISPATCH(log1p_array)(x.data(), x.data(), int64_t(x.size()));
     return x;
 }
 
@@ -122,6 +131,7 @@ Worst sweep(const std::function<std::vector<float>(std::vector<float>)>& f, doub
 
 double exact_exp(double x) { return std::exp(x); }
 double exact_log(double x) { return x == 0 ? -kInfinity : std::log(x); }
+double exact_log1p(double x) { return x == -1 ? -kInfinity : std::log1p(x); }
 
 constexpr double kBound = 1.0;         // what simd_math.h promises, in units of the last place
 constexpr uint32_t kStride = 512 + 1;  // eight million arguments; odd, to vary the low bits
@@ -137,6 +147,41 @@ TEST_F(SimdMath, LogIsWithinOneUlpOverTheWholeRange) {
     on_every_target([] {
         const Worst w = sweep(log_of, exact_log, kStride);
         EXPECT_LE(w.error, kBound) << "log(" << w.at << ")";
+    });
+}
+
+TEST_F(SimdMath, Log1pIsWithinTwoUlpsOverTheWholeRange) {
+    on_every_target([] {
+        const Worst w = sweep(log1p_of, exact_log1p, kStride);
+        EXPECT_LE(w.error, 2.0) << "log1p(" << w.at << ")";
+    });
+}
+
+// The arguments of softplus and of the Jensen-Shannon distance.
+TEST_F(SimdMath, Log1pDenseBetweenMinusOneAndOne) {
+    on_every_target([] {
+        std::vector<float> x;
+        for (int i = -159999; i < 160001; ++i) x.push_back(float(i) / 160000);
+        const std::vector<float> y = log1p_of(x);
+        for (size_t i = 0; i < x.size(); ++i) {
+            ASSERT_LE(ulps(y[i], std::log1p(double(x[i]))), 2.0) << "log1p(" << x[i] << ")";
+        }
+    });
+}
+
+TEST_F(SimdMath, SpecialValuesOfLog1p) {
+    on_every_target([] {
+        std::vector<float> x = {-1.0f, kInfinity, kNaN, 0.0f, -1.5f, 1e-42f, -kInfinity, 1e-10f};
+        x.resize(16, 1.0f);
+        const std::vector<float> y = log1p_of(x);
+        EXPECT_EQ(y[0], -kInfinity);
+        EXPECT_EQ(y[1], kInfinity);
+        EXPECT_TRUE(std::isnan(y[2]));
+        EXPECT_EQ(bits_of(y[3]), 0u);
+        EXPECT_TRUE(std::isnan(y[4]));
+        EXPECT_EQ(y[5], 1e-42f);
+        EXPECT_TRUE(std::isnan(y[6]));
+        EXPECT_EQ(y[7], 1e-10f);
     });
 }
 

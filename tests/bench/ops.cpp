@@ -15,8 +15,14 @@ struct Placed {
     Placed(const lc::Backend& b, const test::Operands& operands) {
         for (const test::Operand& o : operands) {
             buffers.emplace_back(b, int64_t(o.v.size()));
-            float* p = reinterpret_cast<float*>(buffers.back().data());
-            for (size_t i = 0; i < o.v.size(); ++i) p[i] = float(o.v[i]);  // ints are outputs only
+            void* const p = buffers.back().data();
+            for (size_t i = 0; i < o.v.size(); ++i) {
+                if (o.type == test::Type::i32) {
+                    static_cast<int32_t*>(p)[i] = int32_t(o.v[i]);
+                } else {
+                    static_cast<float*>(p)[i] = float(o.v[i]);
+                }
+            }
             device.pointers.push_back(p);
         }
     }
