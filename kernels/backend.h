@@ -14,6 +14,7 @@
 #include "kernels/check.h"
 #include "kernels/eltwise.h"
 #include "kernels/gemm.h"
+#include "kernels/nw_smooth.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
 #include "kernels/softmax.h"
@@ -38,7 +39,9 @@ namespace lc {
     X(log_softmax)     /*  softmax.h    x - max - ln sum                            */ \
     X(softmax_bwd)     /*  softmax.h    y (dy - sum dy y)                           */ \
     X(log_softmax_bwd) /*  softmax.h    dy - exp(y) sum dy                          */ \
-    X(gemm)            /*  gemm.h       alpha op(A) op(B) + beta C, batched         */
+    X(gemm)            /*  gemm.h       alpha op(A) op(B) + beta C, batched         */ \
+    X(nw_smooth)       /*  nw_smooth.h  class probabilities of the neighbourhood    */ \
+    X(nw_smooth_bwd)   /*  nw_smooth.h  its gradients                               */
 
 enum class Copy { to_device, to_host, on_device };
 

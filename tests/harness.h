@@ -62,6 +62,9 @@ using Operands = std::vector<Operand>;
 inline Operand in(std::string name, std::vector<double> v) {
     return {std::move(name), Role::in, Type::f32, std::move(v)};
 }
+inline Operand in_ints(std::string name, std::vector<double> v) {
+    return {std::move(name), Role::in, Type::i32, std::move(v)};
+}
 inline Operand in_out(std::string name, std::vector<double> v) {
     return {std::move(name), Role::in_out, Type::f32, std::move(v)};
 }
