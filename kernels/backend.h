@@ -15,6 +15,7 @@
 #include "kernels/eltwise.h"
 #include "kernels/gemm.h"
 #include "kernels/js_ce_loss.h"
+#include "kernels/nw_smooth.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
 #include "kernels/softmax.h"
@@ -40,7 +41,9 @@ namespace lc {
     X(softmax_bwd)     /*  softmax.h    y (dy - sum dy y)                           */ \
     X(log_softmax_bwd) /*  softmax.h    dy - exp(y) sum dy                          */ \
     X(gemm)            /*  gemm.h       alpha op(A) op(B) + beta C, batched         */ \
-    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */
+    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */ \
+    X(nw_smooth)       /*  nw_smooth.h  class probabilities of the neighbourhood    */ \
+    X(nw_smooth_bwd)   /*  nw_smooth.h  its gradients                               */
 
 enum class Copy { to_device, to_host, on_device };
 

@@ -2,6 +2,8 @@
 // read and write: what an op bound by memory can reach at best.  gemm, which is bound by arithmetic, has gemm.cpp.
 //
 //     build/release/cuda/bench/ops [--quick]        (`make bench` runs it)
+#include <bit>
+
 #include "tests/bench/bandwidth.h"
 #include "tests/harness.h"
 
@@ -15,14 +17,10 @@ struct Placed {
     Placed(const lc::Backend& b, const test::Operands& operands) {
         for (const test::Operand& o : operands) {
             buffers.emplace_back(b, int64_t(o.v.size()));
-            void* const p = buffers.back().data();
-            for (size_t i = 0; i < o.v.size(); ++i) {
-                if (o.type == test::Type::i32) {
-                    static_cast<int32_t*>(p)[i] = int32_t(o.v[i]);
-                } else {
-                    static_cast<float*>(p)[i] = float(o.v[i]);
-                }
-            }
+            uint32_t* const p = buffers.back().data();
+            const bool ints = o.type == test::Type::i32;
+            for (size_t i = 0; i < o.v.size(); ++i)
+                p[i] = ints ? uint32_t(int32_t(o.v[i])) : std::bit_cast<uint32_t>(float(o.v[i]));
             device.pointers.push_back(p);
         }
     }
