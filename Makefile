@@ -120,8 +120,8 @@ mutants-run: $L/tests/ops_checked
 	@python3 tests/mutants.py $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),1) --compile "$(CXX) $(filter-out -MMD -MP,$(CHECKED)) -x c++" \
 	    --link "$(CXX) -fopenmp $(HARNESS) $B/tests/engines_sim.o $(CPU_OBJ) $(SIM_RT) %s -rdynamic -o %p -lgtest $(LIBS)" --objects $B/checked $(KERNELS)
 fuzz-run: $(FUZZERS)
-	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p build/corpus/$$n; echo "== $$n"; \
-	    $$f -max_total_time=$$(( $(or $(FUZZ_SECONDS),120) / $(words $(FUZZERS)) )) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 build/corpus/$$n $(wildcard tests/fuzz/corpus/$$n) 2>build/$$n.log \
+	@for f in $(FUZZERS); do n=$$(basename $$f); python3 tests/fuzz/seeds.py $$n build/corpus/$$n || exit 1; echo "== $$n"; \
+	    $$f -max_total_time=$$(( $(or $(FUZZ_SECONDS),120) / $(words $(FUZZERS)) )) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 build/corpus/$$n 2>build/$$n.log \
 	    || { tail -30 build/$$n.log; exit 1; }; grep -E 'number_of_executed|new_units' build/$$n.log; done
 
 # ---- rules ------------------------------------------------------------------------------------------------------------

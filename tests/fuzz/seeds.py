@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Small valid files for a fuzz target to start from.  usage: tests/fuzz/seeds.py fuzz_npy FOLDER
+
+Written by Python's own zipfile, json and struct, so they are also a second opinion on what the formats look like.
+"""
+import io
+import json
+import pathlib
+import struct
+import sys
+import zipfile
+
+
+def npy(descr, shape, data, fortran=False, version=1):
+    header = repr({"descr": descr, "fortran_order": fortran, "shape": shape}).encode()
+    size = struct.calcsize("<H" if version == 1 else "<I")
+    header += b" " * (63 - (8 + size + len(header)) % 64) + b"\n"
+    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(header)) + header + data
+
+
+def npz(method, arrays, comment=b"", **options):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as z:
+        z.comment = comment
+        for name, data in arrays.items():
+            with z.open(zipfile.ZipInfo(name + ".npy"), "w", **options) as f:
+                f.write(data)
+    return out.getvalue()
+
+
+def safetensors(tensors, metadata=None, data=b""):
+    header = {} if metadata is None else {"__metadata__": metadata}
+    for name, (dtype, shape, raw) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def fuzz_npy():
+    yield npy("<f4", (2, 3), struct.pack("<6f", *range(6)))
+    yield npy(">f8", (3, 2), struct.pack(">6d", *range(6)), fortran=True)
+    yield npy("<i8", (2,), struct.pack("<2q", 1, -1), version=2)
+    yield npy("<f2", (1, 1, 2), b"\x00\x3c\x00\x7c", version=3)
+    yield npy("|b1", (), b"\x01")
+    yield npy([("a", "<f4"), ("b", "<i4", (2,))], (0,), b"")
+    arrays = {"features": npy("<f4", (2, 2), struct.pack("<4f", *range(4))), "labels": npy("|u1", (2,), b"\0\1")}
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        yield npz(method, arrays)
+        yield npz(method, arrays, comment=b"a comment", force_zip64=True)
+
+
+def fuzz_safetensors():
+    yield safetensors({})
+    yield safetensors({"w": ("F32", [2, 2], struct.pack("<4f", *range(4))), "n": ("I64", [], struct.pack("<q", 7))},
+                      {"schema": "seed/1"})
+    yield safetensors({"h": ("F16", [2], b"\x00\x3c\x00\x7c"), "b": ("BF16", [1], b"\x80\x3f"), "e": ("BOOL", [0], b""),
+                       "u": ("U8", [3], b"abc"), "i": ("I16", [1], b"\0\0")})
+
+
+def fuzz_device():
+    yield from (b"auto", b"cpu", b"cuda", b"cuda:0", b"cuda:12")
+
+
+def main():
+    name, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, data in enumerate(globals()[name]()):
+        (folder / f"seed{i}").write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()
