@@ -8,6 +8,9 @@
 // Promises 1 - beta^t in double on the host; the same order of operations everywhere: bitwise repeatable on one backend.
 // Edges    a NaN in g spoils its element only, and stays visible.
 #pragma once
+#include <cmath>
+
+#include "kernels/check.h"
 #include "kernels/op.h"
 
 namespace lc {
@@ -17,5 +20,25 @@ struct AdamStep {
     int64_t t = 1;
 };
 LC_OP(adam, float* x, float* m, float* v, const float* g, int64_t n, const AdamStep& step, Stream s);
+
+// What a step multiplies with: x <- x - rate m / (sqrt(v_scale v) + eps).
+struct AdamNumbers {
+    float beta1, rest1, beta2, rest2;  // rest = 1 - beta
+    float rate, v_scale, eps;
+};
+inline AdamNumbers adam_numbers(const AdamStep& s) {
+    LC_CHECK(s.t >= 1, "adam: t counts the steps from 1; found t = " << s.t);
+    LC_CHECK(s.beta1 >= 0 && s.beta1 < 1 && s.beta2 >= 0 && s.beta2 < 1,
+             "adam: 0 <= beta < 1; found beta1 = " << s.beta1 << ", beta2 = " << s.beta2);
+    LC_CHECK(s.lr > 0 && s.eps > 0, "adam: lr and eps are positive; found lr = " << s.lr << ", eps = " << s.eps);
+    const double beta1 = double(s.beta1), beta2 = double(s.beta2), t = double(s.t);
+    return {.beta1 = s.beta1,
+            .rest1 = float(1 - beta1),
+            .beta2 = s.beta2,
+            .rest2 = float(1 - beta2),
+            .rate = float(double(s.lr) / (1 - std::pow(beta1, t))),
+            .v_scale = float(1 / (1 - std::pow(beta2, t))),
+            .eps = s.eps};
+}
 
 }  // namespace lc

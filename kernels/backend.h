@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/adam.h"
+#include "kernels/affine.h"
 #include "kernels/check.h"
 #include "kernels/eltwise.h"
 #include "kernels/gemm.h"
@@ -31,6 +33,8 @@ namespace lc {
     X(bias)            /*  eltwise.h    x + b, b added to every row                 */ \
     X(relu)            /*  eltwise.h    max(x, 0)                                   */ \
     X(relu_bwd)        /*  eltwise.h    dy where y > 0                              */ \
+    X(softplus)        /*  eltwise.h    ln(1 + exp(x))                              */ \
+    X(softplus_bwd)    /*  eltwise.h    dy (1 - exp(-y))                            */ \
     X(dropout)         /*  eltwise.h    x / (1 - p) where kept, and its backward    */ \
     X(row_reduce)      /*  reduce.h     sum, mean or max of each row                */ \
     X(col_reduce)      /*  reduce.h     sum, mean or max of each column             */ \
@@ -43,7 +47,14 @@ namespace lc {
     X(gemm)            /*  gemm.h       alpha op(A) op(B) + beta C, batched         */ \
     X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */ \
     X(nw_smooth)       /*  nw_smooth.h  class probabilities of the neighbourhood    */ \
-    X(nw_smooth_bwd)   /*  nw_smooth.h  its gradients                               */
+    X(nw_smooth_bwd)   /*  nw_smooth.h  its gradients                               */ \
+    X(affine)          /*  affine.h     a + w x + b by columns                      */ \
+    X(affine_bwd)      /*  affine.h     sums of dy x and dy along columns           */ \
+    X(standardise)     /*  affine.h     (x - mean) inverse                          */ \
+    X(col_moment2)     /*  affine.h     mean of (x - mean)^2 of each column         */ \
+    X(gather_rows)     /*  affine.h     rows of a table by index                    */ \
+    X(adam)            /*  adam.h       one step of the optimiser                   */ \
+    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */
 
 enum class Copy { to_device, to_host, on_device };
 

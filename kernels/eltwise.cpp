@@ -6,7 +6,8 @@
 //          instruction.
 // Traffic  4 bytes per element and array, each touched once: bound by memory for all but dropout, which is bound by its
 //          ten Philox rounds while the data is in a cache.  Outputs too large for the caches are written past them.
-// Numbers  one rounding per element: every target and every chunking gives the bits of the scalar formula.
+// Numbers  one rounding per element: every target and every chunking gives the bits of the scalar formula.  softplus: exp
+//          and log1p of simd_math.h, a few roundings.
 // Profile  `make bench`
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/eltwise.cpp"
@@ -16,32 +17,12 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd_map.h"
+#include "kernels/simd_math.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
-
-// out_i = op(in_i, ...), whole vectors where they fit, single lanes around them.  Output and input may be one array.
-// With `stream` the vectors go to memory past the caches, which spares reading the lines that they overwrite; such
-// stores must be aligned.
-template <class Op, class... In>
-HWY_INLINE void map(float* out, int64_t n, bool stream, const Op& op, const In*... in) {
-    const hn::ScalableTag<float> d;
-    const hn::CappedTag<float, 1> one;
-    const int64_t lanes = int64_t(hn::Lanes(d));
-    int64_t i = 0;
-    const auto singly = [&](int64_t end) HWY_ATTR {
-        for (; i < end; ++i) hn::StoreU(op(one, hn::LoadU(one, in + i)...), one, out + i);
-    };
-    if (stream) {
-        const int64_t off = int64_t(reinterpret_cast<uintptr_t>(out) / sizeof(float)) % lanes;
-        singly(HWY_MIN(n, (lanes - off) % lanes));
-        for (; i + lanes <= n; i += lanes) hn::Stream(op(d, hn::LoadU(d, in + i)...), d, out + i);
-    } else {
-        for (; i + lanes <= n; i += lanes) hn::StoreU(op(d, hn::LoadU(d, in + i)...), d, out + i);
-    }
-    singly(n);
-}
 
 struct Add {
     template <class D, class V>
@@ -68,6 +49,23 @@ struct ReluBwd {
         return hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dy);
     }
 };
+struct Softplus {
+    template <class D, class V>
+    HWY_INLINE V operator()(D d, V x) const {
+        const V above = hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);  // max(x, 0), and a NaN stays
+        return hn::Add(above, log1p_lanes(d, exp_lanes(d, hn::Neg(hn::Abs(x)))));
+    }
+};
+struct
+    SoftplusBwd {  // u = exp(-y).  Near y = 0 the rounding of u spoils 1 - u and -ln u alike, but not their quotient.
+    template <class D, class V>
+    HWY_INLINE V operator()(D d, V dy, V y) const {
+        const V one = hn::Set(d, 1.0f), u = exp_lanes(d, hn::Neg(y)), rest = hn::Sub(one, u);
+        const V small = hn::Div(hn::Mul(rest, y), hn::Neg(log_lanes(d, u)));
+        const V slope = hn::IfThenElse(hn::Gt(y, one), rest, hn::IfThenElse(hn::Eq(u, one), y, small));
+        return hn::Mul(dy, slope);
+    }
+};
 
 void add_chunk(float* out, const float* x, const float* y, int64_t n, bool stream) {
     map(out, n, stream, Add(), x, y);
@@ -84,6 +82,10 @@ void relu_chunk(float* out, const float* x, int64_t n, bool stream) {
 void relu_bwd_chunk(float* dx, const float* dy, const float* y, int64_t n, bool stream) {
     map(dx, n, stream, ReluBwd(), dy, y);
     if (stream) hwy::FlushStream();
+}
+void softplus_chunk(float* out, const float* x, int64_t n) { map(out, n, false, Softplus(), x); }
+void softplus_bwd_chunk(float* dx, const float* dy, const float* y, int64_t n) {
+    map(dx, n, false, SoftplusBwd(), dy, y);
 }
 
 // The chunk starts at the beginning of the pattern.
@@ -186,23 +188,26 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
     #include <cstring>
-    #include <numeric>
     #include <vector>
 
     #include "kernels/arguments.h"
     #include "kernels/parallel.h"
+    #include "kernels/pattern.h"
 
 namespace lc::cpu {
 HWY_EXPORT(add_chunk);
 HWY_EXPORT(scale_chunk);
 HWY_EXPORT(relu_chunk);
 HWY_EXPORT(relu_bwd_chunk);
+HWY_EXPORT(softplus_chunk);
+HWY_EXPORT(softplus_bwd_chunk);
 HWY_EXPORT(bias_chunk);
 HWY_EXPORT(dropout_chunk);
 
 // Elements per chunk: 256 KiB of each array, tens of microseconds of work.
 constexpr int64_t kChunk = 1 << 16;
 constexpr int64_t kDropoutChunk = 1 << 14;  // more work per element; a multiple of the 4 words of a Philox group
+constexpr int64_t kSoftplusChunk = 1 << 14;
 
 // Streaming stores pay where the output would not stay in the cache anyway; in place, its lines are there already.
 static bool should_stream(const float* out, const float* x, const float* y, int64_t n) {
@@ -248,28 +253,34 @@ void relu_bwd(float* dx, const float* dy, const float* y, int64_t n, Stream) {
     });
 }
 
-// How many copies of b make a pattern that vectors can walk along: at least 256 elements, and a multiple of 16 (the
-// lanes of the widest target, one cache line), so that every copy starts at the same alignment.  A long odd row stays
-// alone.
-static int64_t pattern_rows(int64_t C) {
-    constexpr int64_t kLongest = 1 << 15;  // 128 KiB, a part of the second-level cache
-    const int64_t line = 16 / std::gcd(C, int64_t(16));
-    if (line * C > kLongest) return 1;
-    return line * ceil_div(256, line * C);
-}
-
 void bias(float* out, const float* x, const float* b, int64_t N, int64_t C, Stream) {
     check_shape("bias", N, C);
     check_same_or_disjoint("bias", {"out", out, N * C}, {"x", x, N * C});
     check_same_or_disjoint("bias", {"out", out, N * C}, {"b", b, C});
     if (N == 0 || C == 0) return;
     const int64_t rows = std::min(N, pattern_rows(C)), period = rows * C;
-    std::vector<float> pattern;  // (rows, C)
-    for (int64_t r = 0; r < rows; ++r) pattern.insert(pattern.end(), b, b + C);
+    const std::vector<float> pattern = repeated(b, C, rows);  // (rows, C)
     const bool stream = period % 16 == 0 && should_stream(out, x, nullptr, N * C);
     const int64_t chunk = period * std::max<int64_t>(1, kChunk / period);
     for_each_chunk(N * C, chunk, [&](int64_t i, int64_t end) {
         HWY_DYNAMIC_DISPATCH(bias_chunk)(out + i, x + i, pattern.data(), period, end - i, stream);
+    });
+}
+
+void softplus(float* out, const float* x, int64_t n, Stream) {
+    check_length("softplus", n);
+    check_same_or_disjoint("softplus", {"out", out, n}, {"x", x, n});
+    for_each_chunk(n, kSoftplusChunk, [=](int64_t i, int64_t end) {  //
+        HWY_DYNAMIC_DISPATCH(softplus_chunk)(out + i, x + i, end - i);
+    });
+}
+
+void softplus_bwd(float* dx, const float* dy, const float* y, int64_t n, Stream) {
+    check_length("softplus_bwd", n);
+    check_same_or_disjoint("softplus_bwd", {"dx", dx, n}, {"dy", dy, n});
+    check_same_or_disjoint("softplus_bwd", {"dx", dx, n}, {"y", y, n});
+    for_each_chunk(n, kSoftplusChunk, [=](int64_t i, int64_t end) {
+        HWY_DYNAMIC_DISPATCH(softplus_bwd_chunk)(dx + i, dy + i, y + i, end - i);
     });
 }
 

@@ -5,11 +5,11 @@
 // Launch   grid = ceil(n / 1024), block = 256, 1-D; thread t <-> elements 4t .. 4t + 3.  The last group may be short
 //          and is then moved float by float; threads past the end find nothing to move.
 // Shared   none.
-// Traffic  each array once: add, relu_bwd 12 B per element; scale, relu, bias, dropout 8 B (b of bias stays in L1).  At
+// Traffic  each array once: add, relu_bwd, softplus_bwd 12 B per element; scale, relu, bias, softplus, dropout 8 B (b of bias stays in L1).  At
 //          most one flop per 4 bytes, and some 20 integer operations per element for dropout: bound by DRAM.
 //          Pointers off 16-byte alignment take four 4-byte accesses, which share their sectors through L1.
 // Numbers  one rounding per element, the same as the scalar formula.  The mask of dropout is drawn again, never stored.
-// Profile  `make sim-profile OP=add` (or scale, bias, relu, relu_bwd, dropout)
+// Profile  `make sim-profile OP=add` (or scale, bias, relu, relu_bwd, softplus, softplus_bwd, dropout)
 #include "kernels/arguments.h"
 #include "kernels/device.cuh"
 #include "kernels/eltwise.h"
@@ -57,6 +57,18 @@ struct ReluBwdOp {
     static constexpr int kInputs = 2;
     __device__ void prepare(int64_t) {}
     __device__ float operator()(float dy, float y, int) { return y > 0.0f ? dy : 0.0f; }
+};
+
+struct SoftplusOp {
+    static constexpr int kInputs = 1;
+    __device__ void prepare(int64_t) {}
+    __device__ float operator()(float x, float, int) { return (x < 0.0f ? 0.0f : x) + log1pf(expf(-fabsf(x))); }
+};
+
+struct SoftplusBwdOp {
+    static constexpr int kInputs = 2;
+    __device__ void prepare(int64_t) {}
+    __device__ float operator()(float dy, float y, int) { return dy * -expm1f(-y); }
 };
 
 struct DropoutOp {
@@ -157,6 +169,23 @@ void relu_bwd(float* dx, const float* dy, const float* y, int64_t n, Stream s) {
     if (n == 0) return;
     const bool aligned = aligned16(dx) && aligned16(dy) && aligned16(y);
     LC_LAUNCH(eltwise_kernel<ReluBwdOp>, grid_for(n), kBlock, 0, s, dx, dy, y, n, aligned, ReluBwdOp{});
+}
+
+void softplus(float* out, const float* x, int64_t n, Stream s) {
+    check_length("softplus", n);
+    check_same_or_disjoint("softplus", {"out", out, n}, {"x", x, n});
+    if (n == 0) return;
+    const bool aligned = aligned16(out) && aligned16(x);
+    LC_LAUNCH(eltwise_kernel<SoftplusOp>, grid_for(n), kBlock, 0, s, out, x, nullptr, n, aligned, SoftplusOp{});
+}
+
+void softplus_bwd(float* dx, const float* dy, const float* y, int64_t n, Stream s) {
+    check_length("softplus_bwd", n);
+    check_same_or_disjoint("softplus_bwd", {"dx", dx, n}, {"dy", dy, n});
+    check_same_or_disjoint("softplus_bwd", {"dx", dx, n}, {"y", y, n});
+    if (n == 0) return;
+    const bool aligned = aligned16(dx) && aligned16(dy) && aligned16(y);
+    LC_LAUNCH(eltwise_kernel<SoftplusBwdOp>, grid_for(n), kBlock, 0, s, dx, dy, y, n, aligned, SoftplusBwdOp{});
 }
 
 void dropout(float* out, const float* x, float p, RandomKey key, int64_t n, Stream s) {

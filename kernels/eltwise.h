@@ -5,6 +5,8 @@
 //     bias       out_rc = x_rc + b_c                             out, x (N, C)   b (C)
 //     relu       out_i  = max(x_i, 0)
 //     relu_bwd   dx_i   = dy_i if y_i > 0 else 0                 y = relu(x); the slope at 0 is 0
+//     softplus   out_i  = ln(1 + exp(x_i))                       a positive number for any x_i; no overflow
+//     softplus_bwd  dx_i = dy_i (1 - exp(-y_i))                  y = softplus(x); the slope is the sigmoid of x
 //     dropout    out_i  = x_i / (1 - p) if kept, else 0          kept with probability 1 - p
 //
 // Arrays are float32 in backend memory, n elements (N * C, row-major, for bias).
@@ -12,12 +14,12 @@
 // Needs    n, N, C >= 0 (zero is a no-op); 0 <= p < 1.  out may be the very same array as an input (in place); partial
 //          overlap is not allowed.
 // Promises exactly rounded results: add, scale, bias and relu equal the scalar formula bit for bit on every backend.
-//          dropout keeps element i iff word i of the random stream `key` (philox.h) is >= round(p 2^32): the same mask
+//          softplus and softplus_bwd are right to a few roundings of themselves, for very negative x too.  dropout keeps element i iff word i of the random stream `key` (philox.h) is >= round(p 2^32): the same mask
 //          on every backend, for any number of threads; nothing is stored.
 // Edges    relu(NaN) = NaN and relu(-0) = +0, so that a broken input stays visible.  dropout with p = 0 copies bit for
 //          bit.  A dropped element is 0 even where x is NaN.
 // Backward add: dx = dy, both inputs.  scale: dx = a dy, this op again.  bias: dx = dy, db = column sum (reduce.h).
-//          relu: relu_bwd.  dropout: dx = dropout(dy) with the same p and key, which draws the same mask again.
+//          relu: relu_bwd.  softplus: softplus_bwd.  dropout: dx = dropout(dy) with the same p and key, which draws the same mask again.
 #pragma once
 #include "kernels/op.h"
 #include "kernels/philox.h"
@@ -29,6 +31,8 @@ LC_OP(scale, float* out, const float* x, float a, int64_t n, Stream s);
 LC_OP(bias, float* out, const float* x, const float* b, int64_t N, int64_t C, Stream s);
 LC_OP(relu, float* out, const float* x, int64_t n, Stream s);
 LC_OP(relu_bwd, float* dx, const float* dy, const float* y, int64_t n, Stream s);
+LC_OP(softplus, float* out, const float* x, int64_t n, Stream s);
+LC_OP(softplus_bwd, float* dx, const float* dy, const float* y, int64_t n, Stream s);
 LC_OP(dropout, float* out, const float* x, float p, RandomKey key, int64_t n, Stream s);
 
 // The mask of dropout in one place: word >= threshold keeps; survivors are multiplied by 1 / (1 - p).

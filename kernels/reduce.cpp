@@ -29,6 +29,7 @@
     #include "kernels/arguments.h"
     #include "kernels/parallel.h"
     #include "kernels/reduce.h"
+    #include "kernels/reduce_columns.h"
 
 namespace lc::cpu {
 HWY_EXPORT(sum_short_rows);
@@ -56,8 +57,6 @@ struct BestOut {
 };
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
-
-constexpr int64_t kSegment = 1 << 16;  // elements that one thread takes: the work worth waking it for
 
 // Calls body(row, segment) for rows longer than a segment: threads share the segments of all rows.
 template <class Body>
@@ -130,65 +129,13 @@ static void best_of_rows(BestOut out, const float* x, int64_t N, int64_t C) {
 
 // ---- columns --------------------------------------------------------------------------------------------------------
 
-// How a column reduction is cut, by its shape alone.
-struct Plan {
-    int64_t fold = 1;    // rows of x that make one wide row
-    int64_t rows = 0;    // wide rows
-    int64_t width = 0;   // fold * C
-    int64_t chunk = 0;   // wide rows per chunk
-    int64_t chunks = 0;  // at most kMaxChunks, which bounds the memory of partial results, (chunks, width)
-    int64_t tiles = 0;   // of kTile columns
-    int64_t left = 0;    // rows of x from here on do not fill a wide row
-
-    Plan(int64_t N, int64_t C) {
-        constexpr int64_t kElements = 1 << 18;  // per tile, where there are that many
-        constexpr int64_t kMaxChunks = 64;
-        if (C < 128) fold = 16 * std::max<int64_t>(1, 8 / C);
-        rows = N / fold;
-        width = fold * C;
-        chunk = std::max(ceil_div(kElements, std::min(width, kTile)), ceil_div(rows, kMaxChunks));
-        chunks = ceil_div(rows, chunk);
-        tiles = ceil_div(width, kTile);
-        left = rows * fold;
-    }
-
-    // Calls body(chunk, first row, rows, first column, columns) for every tile of every chunk.
-    template <class Body>
-    void for_each_tile(const Body& body) const {
-        if (rows == 0) return;
-        const int64_t tile = std::min(chunk, rows) * std::min(kTile, width);  // elements
-        for_each_chunk(chunks * tiles, ceil_div(kSegment, tile), [&](int64_t task, int64_t end) {
-            for (; task < end; ++task) {
-                const int64_t k = task / tiles, r = k * chunk, w = task % tiles * kTile;
-                body(k, r, std::min(chunk, rows - r), w, std::min(kTile, width - w));
-            }
-        });
-    }
-};
-
 static void sum_columns(float* out, const float* x, int64_t N, int64_t C, double divisor) {
-    const Plan plan(N, C);
-    if (plan.chunks == 1 && plan.fold == 1) {  // no partial results to join
-        plan.for_each_tile([&](int64_t, int64_t, int64_t rows, int64_t w, int64_t width) {
-            double total[kTile];
-            HWY_DYNAMIC_DISPATCH(sum_tile)(total, x + w, C, rows, width);
-            for (int64_t c = 0; c < width; ++c) out[w + c] = float(total[c] / divisor);
-        });
-        return;
-    }
-    const auto part = std::make_unique_for_overwrite<double[]>(size_t(plan.chunks * plan.width));  // (chunks, fold, C)
-    plan.for_each_tile([&](int64_t k, int64_t r, int64_t rows, int64_t w, int64_t width) {
-        const float* tile = x + r * plan.width + w;
-        HWY_DYNAMIC_DISPATCH(sum_tile)(part.get() + k * plan.width + w, tile, plan.width, rows, width);
-    });
-    std::vector<double> total(size_t(C), 0.0);  // (C)
-    for (int64_t i = 0; i < plan.chunks * plan.fold; ++i) {
-        for (int64_t c = 0; c < C; ++c) total[size_t(c)] += part[size_t(i * C + c)];
-    }
-    for (int64_t r = plan.left; r < N; ++r) {
-        for (int64_t c = 0; c < C; ++c) total[size_t(c)] += double(x[r * C + c]);
-    }
-    for (int64_t c = 0; c < C; ++c) out[c] = float(total[size_t(c)] / divisor);
+    sum_columns(
+        out, N, C, divisor,
+        [=](double* total, int64_t first, int64_t stride, int64_t rows, int64_t width) {
+            HWY_DYNAMIC_DISPATCH(sum_tile)(total, x + first, stride, rows, width);
+        },
+        [=](int64_t i) { return x[i]; });
 }
 
 // The best so far of every column, and the row where it stands.
@@ -208,7 +155,7 @@ struct BestOfColumns {
 };
 
 static void best_of_columns(BestOut out, const float* x, int64_t N, int64_t C) {
-    const Plan plan(N, C);
+    const ColumnPlan plan(N, C);
     if (plan.chunks == 1 && plan.fold == 1) {
         plan.for_each_tile([&](int64_t, int64_t, int64_t rows, int64_t w, int64_t width) {
             float v[kTile];

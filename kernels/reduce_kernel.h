@@ -9,9 +9,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/reduce_columns.h"
+
 namespace lc::cpu {
 constexpr int64_t kFewColumns = 64;  // measured: near it the two ways cross, in cache above, from memory below
-constexpr int64_t kTile = 2048;      // columns of a tile: its running sums stay in the first-level cache
 }  // namespace lc::cpu
 #endif
 
@@ -24,6 +25,7 @@ constexpr int64_t kTile = 2048;      // columns of a tile: its running sums stay
 
 #include <hwy/highway.h>
 
+#include "kernels/simd_columns.h"
 #include "kernels/simd_rows.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -168,41 +170,15 @@ int64_t find_run(const float* x, int64_t n, float value) {
 
 // ---- tiles of columns -----------------------------------------------------------------------------------------------
 
-// sum_w += the rows r .. r + 3, or the one row r.  Two forms, because four rows at once load and store the sums once.
-template <class D>
-HWY_INLINE void add_four(D tag, float* sum, const float* x, int64_t stride) {
-    const auto a = hn::Add(hn::LoadU(tag, x), hn::LoadU(tag, x + stride));
-    const auto b = hn::Add(hn::LoadU(tag, x + 2 * stride), hn::LoadU(tag, x + 3 * stride));
-    hn::StoreU(hn::Add(hn::LoadU(tag, sum), hn::Add(a, b)), tag, sum);
-}
-template <class D>
-HWY_INLINE void add_one(D tag, float* sum, const float* x) {
-    hn::StoreU(hn::Add(hn::LoadU(tag, sum), hn::LoadU(tag, x)), tag, sum);
-}
-
-void sum_tile(double* total,                                                  // (width)
-              const float* x, int64_t stride, int64_t rows, int64_t width) {  // (rows, width), width <= kTile
-    constexpr int64_t kBlockRows = 64;  // rows added in float32 before the sums move to double
-    HWY_ALIGN float sum[kTile];
-    for (int64_t w = 0; w < width; ++w) total[w] = 0;
-    for (int64_t begin = 0; begin < rows; begin += kBlockRows) {
-        const int64_t end = HWY_MIN(rows, begin + kBlockRows);
-        for (int64_t w = 0; w < width; ++w) sum[w] = x[begin * stride + w];
-        int64_t r = begin + 1;
-        for (; r + 4 <= end; r += 4) {
-            const float* row = x + r * stride;
-            int64_t w = 0;
-            for (; w + kLanes <= width; w += kLanes) add_four(d, sum + w, row + w, stride);
-            for (; w < width; ++w) add_four(one, sum + w, row + w, stride);
-        }
-        for (; r < end; ++r) {
-            const float* row = x + r * stride;
-            int64_t w = 0;
-            for (; w + kLanes <= width; w += kLanes) add_one(d, sum + w, row + w);
-            for (; w < width; ++w) add_one(one, sum + w, row + w);
-        }
-        for (int64_t w = 0; w < width; ++w) total[w] += double(sum[w]);
+struct PlainTerm {
+    const float* x;
+    template <class D>
+    HWY_INLINE hn::Vec<D> operator()(D tag, int64_t i, int64_t) const {
+        return hn::LoadU(tag, x + i);
     }
+};
+void sum_tile(double* total, const float* x, int64_t stride, int64_t rows, int64_t width) {
+    sum_tile_of(total, PlainTerm{x}, stride, rows, width);
 }
 
 // Rows begin .. end - 1 against the best so far of one vector of columns.

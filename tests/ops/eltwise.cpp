@@ -1,4 +1,4 @@
-// Cases of eltwise.h.  All of them are exactly rounded by contract, so they must equal the scalar loops bit for bit.
+// Cases of eltwise.h.  All but softplus are exactly rounded by contract, so they must equal the scalar loops bit for bit.
 #include "tests/oracle/eltwise.h"
 
 #include <cmath>
@@ -132,6 +132,67 @@ CASES(relu) {
                       std::vector<double> y(x.size()), dx(x.size());
                       oracle::relu(y, x);
                       oracle::relu_bwd(dx, dy, y);
+                      return dx;
+                  }});
+}
+
+CASES(softplus) {
+    const auto all_sizes = [](const std::string& op, int inputs, auto run, auto loops) {
+        const auto one = [=](int64_t n, const std::string& values, int64_t offset) {
+            Case c{.op = op, .name = std::to_string(n) + "_" + values + (offset ? "_offset1" : "")};
+            c.make = [=](Random& r) {
+                Operands o = {out("out", n), in("in", r.fill(n, values))};
+                if (inputs == 2) {
+                    o.push_back(in("y", r.fill(n, values)));
+                    for (double& y : o[2].v) y = std::fabs(y) * (y < 0 ? 1e-4 : 1), y = double(float(y));
+                }
+                return o;
+            };
+            c.run = [=](const Backend& b, const Device& d) { run(b, d, n); };
+            c.reference = reference(loops);
+            c.compare = Compare::relative;
+            c.offset = offset;
+            c.flops = double(n) * 50;
+            add_case(c);
+        };
+        for (int64_t n : kLengths) one(n, "normal", 0);
+        for (const std::string& values : all_values()) one(1019, values, 1);
+    };
+    all_sizes(
+        "softplus", 1, [](const Backend& b, const Device& d, int64_t n) { b.softplus(d[0], d[1], n, d.stream); },
+        [](auto& v) { oracle::softplus(v[0], v[1]); });
+    all_sizes(
+        "softplus_bwd", 2,
+        [](const Backend& b, const Device& d, int64_t n) { b.softplus_bwd(d[0], d[1], d[2], n, d.stream); },
+        [](auto& v) { oracle::softplus_bwd(v[0], v[1], v[2]); });
+    Case c{.op = "softplus", .name = "tails"};  // every magnitude, both signs: small values must be right too
+    c.make = [](Random& r) {
+        std::vector<double> x = r.uniform(4000, -120, 120);
+        for (size_t i = 0; i < 1000; ++i) x[i] = double(float(x[i] * 1e-3));
+        return Operands{out("out", 4000), in("x", x)};
+    };
+    c.run = [](const Backend& b, const Device& d) { b.softplus(d[0], d[1], 4000, d.stream); };
+    c.reference = reference([](auto& v) { oracle::softplus(v[0], v[1]); });
+    c.compare = Compare::relative;
+    c.flops = 200000;
+    add_case(c);
+    add_refusal(
+        {"softplus", "negative_length", "n", [](const Backend& b) { b.softplus(nullptr, nullptr, -1, nullptr); }});
+    add_refusal({"softplus_bwd", "negative_length", "n",
+                 [](const Backend& b) { b.softplus_bwd(nullptr, nullptr, nullptr, -1, nullptr); }});
+    const auto forward = [](const std::vector<double>& x) {
+        std::vector<double> y(x.size());
+        oracle::softplus(y, x);
+        return y;
+    };
+    add_gradient({"softplus",
+                  "input",
+                  {1, -2, 3, -0.5, 0, 8},
+                  {0.3, -0.7, 1, 2, 1, -1},
+                  forward,
+                  [=](const std::vector<double>& x, const std::vector<double>& dy) {
+                      std::vector<double> dx(x.size());
+                      oracle::softplus_bwd(dx, dy, forward(x));
                       return dx;
                   }});
 }

@@ -1,5 +1,6 @@
 // Oracle of eltwise.h: the formulas as loops.  T = double is the judge, T = float the yardstick for rounding error.
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -31,6 +32,16 @@ void relu(std::vector<T>& out, const std::vector<T>& x) {
 template <class T>
 void relu_bwd(std::vector<T>& dx, const std::vector<T>& dy, const std::vector<T>& y) {
     for (size_t i = 0; i < dx.size(); ++i) dx[i] = y[i] > T(0) ? dy[i] : T(0);
+}
+
+template <class T>
+void softplus(std::vector<T>& out, const std::vector<T>& x) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = (x[i] < 0 ? T(0) : x[i]) + std::log1p(std::exp(-std::fabs(x[i])));
+}
+
+template <class T>
+void softplus_bwd(std::vector<T>& dx, const std::vector<T>& dy, const std::vector<T>& y) {
+    for (size_t i = 0; i < dx.size(); ++i) dx[i] = dy[i] * -std::expm1(-y[i]);
 }
 
 // Philox4x32-10 written a second time, from the paper's description, with 64-bit arithmetic and arrays.

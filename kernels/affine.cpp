@@ -1,0 +1,190 @@
+// affine.cpp -- CPU backend of affine (contract and formulas: affine.h).
+//
+// Idea     affine, standardise: w, b, mean and inverse are repeated until the pattern is long enough to walk along like any
+//          array.  affine_bwd, col_moment2: sums of columns as in reduce.cpp, of a product or a square that is formed on
+//          the way.  gather_rows: whole rows are copied.
+// Traffic  4 bytes per element and array, each touched once (affine_bwd reads dy twice): bound by memory.
+// Numbers  sums: float32 over 64 rows, blocks joined in double.  One for all columns is the matrix as a single column.
+// Profile  `make bench`
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/affine.cpp"
+#include "kernels/affine.h"
+
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd_columns.h"
+#include "kernels/simd_map.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lc::cpu::HWY_NAMESPACE {
+namespace {
+
+struct Affine {
+    template <class D, class V>
+    HWY_INLINE V operator()(D, V x, V w, V b) const {
+        return hn::MulAdd(w, x, b);
+    }
+    template <class D, class V>
+    HWY_INLINE V operator()(D, V a, V x, V w, V b) const {
+        return hn::Add(a, hn::MulAdd(w, x, b));
+    }
+};
+struct Standardise {
+    template <class D, class V>
+    HWY_INLINE V operator()(D, V x, V mean, V inverse) const {
+        return hn::Mul(hn::Sub(x, mean), inverse);
+    }
+};
+
+// The chunk starts at the beginning of the patterns, which are `period` long.
+void affine_chunk(float* out, const float* a, const float* x, const float* w, const float* b, int64_t period,
+                  int64_t n) {
+    for (int64_t i = 0; i < n; i += period) {
+        const int64_t m = HWY_MIN(period, n - i);
+        if (a == nullptr) {
+            map(out + i, m, false, Affine(), x + i, w, b);
+        } else {
+            map(out + i, m, false, Affine(), a + i, x + i, w, b);
+        }
+    }
+}
+void standardise_chunk(float* out, const float* x, const float* mean, const float* inverse, int64_t period, int64_t n) {
+    for (int64_t i = 0; i < n; i += period) {
+        map(out + i, HWY_MIN(period, n - i), false, Standardise(), x + i, mean, inverse);
+    }
+}
+
+struct ProductTerm {
+    const float *x, *y;
+    template <class D>
+    HWY_INLINE hn::Vec<D> operator()(D d, int64_t i, int64_t) const {
+        return hn::Mul(hn::LoadU(d, x + i), hn::LoadU(d, y + i));
+    }
+};
+void sum_product_tile(double* total, const float* x, const float* y, int64_t stride, int64_t rows, int64_t width) {
+    sum_tile_of(total, ProductTerm{x, y}, stride, rows, width);
+}
+
+struct SquareTerm {
+    const float *x, *mean;
+    template <class D>
+    HWY_INLINE hn::Vec<D> operator()(D d, int64_t i, int64_t w) const {
+        const auto off = hn::Sub(hn::LoadU(d, x + i), hn::LoadU(d, mean + w));
+        return hn::Mul(off, off);
+    }
+};
+void sum_square_tile(double* total, const float* x, const float* mean, int64_t stride, int64_t rows, int64_t width) {
+    sum_tile_of(total, SquareTerm{x, mean}, stride, rows, width);
+}
+
+}  // namespace
+}  // namespace lc::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+    #include <cstring>
+
+    #include "kernels/arguments.h"
+    #include "kernels/pattern.h"
+    #include "kernels/reduce.h"
+
+namespace lc::cpu {
+HWY_EXPORT(affine_chunk);
+HWY_EXPORT(standardise_chunk);
+HWY_EXPORT(sum_product_tile);
+HWY_EXPORT(sum_square_tile);
+
+constexpr int64_t kAffineChunk = 1 << 15;  // elements: 128 KiB of each array
+
+// Calls body(first, count, pattern of u, pattern of v, period): chunks of a matrix (N, C) and what goes with its columns.
+template <class Body>
+static void for_patterns(const float* u, const float* v, int64_t N, int64_t C, const Body& body) {
+    if (N == 0 || C == 0) return;
+    const int64_t rows = std::min(N, pattern_rows(C)), period = rows * C;
+    const std::vector<float> of_u = repeated(u, C, rows), of_v = repeated(v, C, rows);  // (rows, C)
+    for_each_chunk(N * C, period * std::max<int64_t>(1, kAffineChunk / period), [&](int64_t i, int64_t end) {  //
+        body(i, end - i, of_u.data(), of_v.data(), period);
+    });
+}
+
+void affine(float* out, const float* a, const float* x, const float* w, const float* b, int64_t N, int64_t C,
+            Columns columns, Stream) {
+    check_shape("affine", N, C);
+    const int64_t n = N * C, entries = columns.one ? (n > 0) : C;
+    const Array result = {"out", out, n};
+    check_same_or_disjoint("affine", result, {"x", x, n});
+    if (a != nullptr) check_same_or_disjoint("affine", result, {"a", a, n});
+    check_disjoint("affine", result, {"w", w, entries});
+    check_disjoint("affine", result, {"b", b, entries});
+    const auto chunk = [=](int64_t i, int64_t m, const float* wp, const float* bp, int64_t period) {
+        HWY_DYNAMIC_DISPATCH(affine_chunk)(out + i, a != nullptr ? a + i : nullptr, x + i, wp, bp, period, m);
+    };
+    columns.one ? for_patterns(w, b, n, 1, chunk) : for_patterns(w, b, N, C, chunk);
+}
+
+void affine_bwd(float* dw, float* db, const float* dy, const float* x, int64_t N, int64_t C, Columns columns,
+                Stream s) {
+    check_shape("affine_bwd", N, C);
+    const int64_t n = N * C, entries = columns.one ? 1 : C;
+    for (const Array& out : {Array{"dw", dw, entries}, Array{"db", db, entries}}) {
+        check_disjoint("affine_bwd", out, {"dy", dy, n});
+        check_disjoint("affine_bwd", out, {"x", x, n});
+    }
+    check_disjoint("affine_bwd", {"dw", dw, entries}, {"db", db, entries});
+    if (entries == 0) return;
+    const int64_t rows = columns.one ? n : N;
+    sum_columns(
+        dw, rows, entries, 1.0,
+        [=](double* total, int64_t first, int64_t stride, int64_t height, int64_t width) {
+            HWY_DYNAMIC_DISPATCH(sum_product_tile)(total, dy + first, x + first, stride, height, width);
+        },
+        [=](int64_t i) { return dy[i] * x[i]; });
+    col_reduce(db, dy, rows, entries, Reduction::sum, s);
+}
+
+void standardise(float* out, const float* x, const float* mean, const float* inverse, int64_t N, int64_t C, Stream) {
+    check_shape("standardise", N, C);
+    check_same_or_disjoint("standardise", {"out", out, N * C}, {"x", x, N * C});
+    check_disjoint("standardise", {"out", out, N * C}, {"mean", mean, C});
+    check_disjoint("standardise", {"out", out, N * C}, {"inverse", inverse, C});
+    for_patterns(mean, inverse, N, C,
+                 [=](int64_t i, int64_t m, const float* mean_p, const float* inverse_p, int64_t period) {
+                     HWY_DYNAMIC_DISPATCH(standardise_chunk)(out + i, x + i, mean_p, inverse_p, period, m);
+                 });
+}
+
+void col_moment2(float* out, const float* x, const float* mean, int64_t N, int64_t C, Stream) {
+    check_shape("col_moment2", N, C);
+    if (C == 0) return;
+    LC_CHECK(N > 0, "col_moment2: the mean of no squares does not exist; found N = 0");
+    check_disjoint("col_moment2", {"out", out, C}, {"x", x, N * C});
+    check_disjoint("col_moment2", {"out", out, C}, {"mean", mean, C});
+    const ColumnPlan plan(N, C);
+    const std::vector<float> means = repeated(mean, C, plan.fold);  // (fold, C): one per column of the wide matrix
+    sum_columns(
+        out, N, C, double(N),
+        [&](double* total, int64_t first, int64_t stride, int64_t rows, int64_t width) {
+            const float* const here = means.data() + first % stride;
+            HWY_DYNAMIC_DISPATCH(sum_square_tile)(total, x + first, here, stride, rows, width);
+        },
+        [=](int64_t i) { return (x[i] - mean[i % C]) * (x[i] - mean[i % C]); });
+}
+
+void gather_rows(float* out, const float* x, const int32_t* index, int64_t N, int64_t M, int64_t C, Stream) {
+    check_shape("gather_rows", N, C);
+    check_shape("gather_rows", M, C);
+    check_disjoint("gather_rows", {"out", out, N * C}, {"x", x, M * C});
+    check_disjoint("gather_rows", {"out", out, N * C}, {"index", index, N});
+    for (int64_t r = 0; r < N; ++r) {
+        LC_CHECK(index[r] >= 0 && index[r] < M,
+                 "gather_rows: index " << index[r] << " of row " << r << " is not in [0, M = " << M << ")");
+    }
+    if (C == 0) return;
+    for_each_chunk(N, ceil_div(kAffineChunk, C), [=](int64_t r, int64_t end) {
+        for (; r < end; ++r) std::memcpy(out + r * C, x + index[r] * C, size_t(C) * sizeof(float));
+    });
+}
+
+}  // namespace lc::cpu
+#endif  // HWY_ONCE
