@@ -41,7 +41,8 @@ namespace lc {
     X(log_softmax_bwd) /*  softmax.h    dy - exp(y) sum dy                          */ \
     X(gemm)            /*  gemm.h       alpha op(A) op(B) + beta C, batched         */ \
     X(nw_smooth)       /*  nw_smooth.h  class probabilities of the neighbourhood    */ \
-    X(nw_smooth_bwd)   /*  nw_smooth.h  its gradients                               */
+    X(nw_smooth_bwd)   /*  nw_smooth.h  its gradients                               */ \
+    X(nw_bandwidth)    /*  nw_smooth.h  its leave-one-out loss for many bandwidths  */
 
 enum class Copy { to_device, to_host, on_device };
 
