@@ -54,7 +54,7 @@ namespace lc {
     X(col_moment2)     /*  affine.h     mean of (x - mean)^2 of each column         */ \
     X(gather_rows)     /*  affine.h     rows of a table by index                    */ \
     X(adam)            /*  adam.h       one step of the optimiser                   */ \
-    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */
+    X(nw_bandwidth)    /*  nw_smooth.h  its leave-one-out loss for many bandwidths  */
 
 enum class Copy { to_device, to_host, on_device };
 

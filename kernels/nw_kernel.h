@@ -122,6 +122,32 @@ HWY_INLINE Mask own_lanes(const int32_t* classes, int v, int32_t label) {
     return hn::RebindMask(df, hn::Eq(hn::Load(di, classes + v * kLanes), hn::Set(di, label)));
 }
 
+// Squared distances to the nearest reference of a lane's own class, and to the nearest of the others.
+struct Nearest {
+    V own, other;
+
+    HWY_INLINE bool nearer_than(const Nearest& old) const {
+        return !hn::AllFalse(df, hn::Or(hn::Lt(own, old.own), hn::Lt(other, old.other)));
+    }
+};
+
+// `so_far` and the references of a tile.  Without labels nobody is of the own class.
+HWY_INLINE Nearest nearest_of_groups(Nearest so_far, const int32_t* classes, int v, const float* tile,
+                                     const int32_t* labels, int64_t refs) {
+    const V farthest = hn::Set(df, kFarthest);
+    for (int64_t j = 0; j < refs; ++j) {
+        const V D = at(tile + j * kPanel, v);
+        if (labels == nullptr) {
+            so_far.other = hn::Min(so_far.other, D);
+            continue;
+        }
+        const Mask mine = own_lanes(classes, v, labels[j]);
+        so_far.own = hn::Min(so_far.own, hn::IfThenElse(mine, D, farthest));
+        so_far.other = hn::Min(so_far.other, hn::IfThenElse(mine, farthest, D));
+    }
+    return so_far;
+}
+
 }  // namespace
 }  // namespace lc::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -76,44 +76,29 @@ void add_weights(Panel& p, const float* weights, const BlockLabels& labels, int6
 // ---- exact ----------------------------------------------------------------------------------------------------------
 
 // Scales what was summed so far to neighbours that are nearer.
-void rescale(Panel& p, int v, V own, V other, int64_t C) {
-    const V h = at(p.h, v);
-    const V of_own = exp_lanes(df, hn::Mul(h, hn::Sub(at(p.near_own, v), own)));
-    const V of_other = exp_lanes(df, hn::Mul(h, hn::Sub(at(p.near_other, v), other)));
+void rescale(Panel& p, int v, const Nearest& old, const Nearest& now, int64_t C) {
+    const V of_own = exp_lanes(df, hn::Mul(at(p.h, v), hn::Sub(old.own, now.own)));
+    const V of_other = exp_lanes(df, hn::Mul(at(p.h, v), hn::Sub(old.other, now.other)));
     for (int64_t c = 0; c < C; ++c) {
         const V factor = hn::IfThenElse(own_lanes(p.own, v, int32_t(c)), of_own, of_other);
         put(hn::Mul(at(p.theta + c * kPanel, v), factor), p.theta + c * kPanel, v);
     }
     put(hn::Mul(at(p.sum, v), of_other), p.sum, v);
-    put(own, p.near_own, v);
-    put(other, p.near_other, v);
-}
-
-void find_nearest(Panel& p, const float* tile, const int32_t* labels, int64_t refs, int64_t C) {
-    const V farthest = hn::Set(df, kFarthest);
-    for (int v = 0; v < kTileVectors; ++v) {
-        const V old_own = at(p.near_own, v), old_other = at(p.near_other, v);
-        V own = old_own, other = old_other;
-        for (int64_t j = 0; j < refs; ++j) {
-            const V D = at(tile + j * kPanel, v);
-            const Mask mine = own_lanes(p.own, v, labels == nullptr ? 0 : labels[j]);
-            own = hn::Min(own, hn::IfThenElse(mine, D, farthest));
-            other = hn::Min(other, hn::IfThenElse(mine, farthest, D));
-        }
-        const Mask nearer = hn::Or(hn::Lt(own, old_own), hn::Lt(other, old_other));
-        if (!hn::AllFalse(df, nearer)) rescale(p, v, own, other, C);
-    }
+    put(now.own, p.near_own, v);
+    put(now.other, p.near_other, v);
 }
 
 void exact_tile(Panel& p, float* tile, const BlockLabels& labels, int64_t refs, int64_t C) {
-    find_nearest(p, tile, labels.hard, refs, C);
     for (int v = 0; v < kTileVectors; ++v) {
-        const V h = at(p.h, v), own = at(p.near_own, v), other = at(p.near_other, v);
+        const Nearest old = {at(p.near_own, v), at(p.near_other, v)};
+        const Nearest now = nearest_of_groups(old, p.own, v, tile, labels.hard, refs);
+        if (now.nearer_than(old)) rescale(p, v, old, now, C);
+        const V h = at(p.h, v);
         V sum = hn::Zero(df);
         for (int64_t j = 0; j < refs; ++j) {
             const Mask mine = own_lanes(p.own, v, labels.hard == nullptr ? 0 : labels.hard[j]);
-            const V D = at(tile + j * kPanel, v), near = hn::IfThenElse(mine, own, other);
-            const V w = exp_lanes(df, hn::Mul(h, hn::Sub(D, near)));
+            const V near = hn::IfThenElse(mine, now.own, now.other);
+            const V w = exp_lanes(df, hn::Mul(h, hn::Sub(at(tile + j * kPanel, v), near)));
             sum = hn::Add(sum, w);
             put(w, tile + j * kPanel, v);
         }

@@ -1,4 +1,4 @@
-// Cases of nw_smooth.h: nw_smooth and nw_smooth_bwd.
+// Cases of nw_smooth.h.
 #include "tests/oracle/nw_smooth.h"
 
 #include <cmath>
@@ -10,6 +10,8 @@ using lc::Backend;
 using oracle::NwShape;
 
 namespace {
+
+using Features = std::function<std::vector<double>(Random&, int64_t rows, int64_t d)>;
 
 struct Setup {
     NwShape s;
@@ -111,7 +113,7 @@ void add_backward(const Setup& t) {
         oracle::nw_smooth_bwd(v[0], v[1], v[2], oracle::NwUpstream<T>{v[3], v[4], v[5], v[6], v[7]},
                               oracle_input(t.s, v, 8));
     });
-    c.k = gammas == 1 && s.n > 1 ? 50 : t.k;  // one number: the float32 loops may happen to hit it
+    c.k = gammas == 1 && s.n > 1 ? 50 : 2 * t.k;  // one number: the float32 loops may happen to hit it
     c.flops = 3 * flops_of(s, s.authors ? 2 : 1);
     add_case(c);
 }
@@ -138,6 +140,71 @@ void add_variants(NwShape s, double gamma) {
     }
 }
 
+// ---- nw_bandwidth ---------------------------------------------------------------------------------------------------
+
+// G bandwidths from `largest` downwards in steps of sqrt 2.
+void add_bandwidth(int64_t n, int64_t d, int64_t C, int64_t G, double largest, const std::string& name,
+                   const Features& features) {
+    Case c{.op = "nw_bandwidth",
+           .name = std::to_string(n) + "x" + std::to_string(d) + "_C" + std::to_string(C) + "_G" + std::to_string(G) +
+                   "_" + name};
+    c.make = [=](Random& r) {
+        std::vector<double> gammas;
+        for (int64_t g = 0; g < G; ++g) gammas.push_back(double(float(largest * std::pow(2.0, -0.5 * double(g)))));
+        return Operands{out("nll", n * G), in("Z", features(r, n, d)), in_ints("labels", r.integers(n, 0, C - 1)),
+                        in("gammas", gammas)};
+    };
+    c.run = [=](const Backend& b, const Device& v) { b.nw_bandwidth(v[0], v[1], v.ints(2), v[3], n, d, G, v.stream); };
+    c.reference = reference([=](auto& v) { oracle::nw_bandwidth(v[0], v[1], v[2], v[3], n, d); });
+    c.flops = double(n * n) * double(3 * d + 25 * G);
+    add_case(c);
+}
+
+// ---- features that break kernels ------------------------------------------------------------------------------------
+
+Features of_kind(const std::string& kind) {
+    return [=](Random& r, int64_t rows, int64_t d) { return r.fill(rows * d, kind); };
+}
+
+// Rows 0 and 1 are equal, so are 2 and 3, ...: leaving one out must keep its duplicate.
+std::vector<double> pairs_of_duplicates(Random& r, int64_t rows, int64_t d) {
+    std::vector<double> x = r.normal(rows * d);
+    for (int64_t i = d; i < rows * d; ++i) {
+        if (i / d % 2 == 1) x[size_t(i)] = x[size_t(i - d)];
+    }
+    return x;
+}
+
+// Clouds of diameter 1 around +-1e4: |q|^2 + |r|^2 - 2 q r would have no digit left.
+std::vector<double> far_clouds(Random& r, int64_t rows, int64_t d) {
+    std::vector<double> x = r.normal(rows * d);
+    for (int64_t i = 0; i < rows * d; ++i) x[size_t(i)] = double(float(x[size_t(i)] + (i / d % 2 == 0 ? 1e4 : -1e4)));
+    return x;
+}
+
+Features with_nan(int64_t row) {
+    return [=](Random& r, int64_t rows, int64_t d) {
+        std::vector<double> x = r.normal(rows * d);
+        if (row < rows) x[size_t(row * d + d / 2)] = NAN;
+        return x;
+    };
+}
+
+void add_values(const std::string& name, double gamma, const Features& features) {
+    for (bool authors : {false, true}) {
+        for (bool soft : {false, true}) {
+            for (bool leave_one_out : {false, true}) {
+                const NwShape s = {40, leave_one_out ? 40 : 50, 5, 4, leave_one_out, soft, true, authors};
+                const Setup t = {.s = s, .name = name, .gamma = gamma, .same = leave_one_out, .features = features};
+                add_forward(t);
+                // Backward has P_ij from log_norm, which has no digits behind the point where it is 1e7.
+                if (name != "far_apart") add_backward(t);
+            }
+        }
+    }
+    add_bandwidth(40, 5, 4, 5, gamma, name, features);
+}
+
 }  // namespace
 
 CASES(nw_smooth) {
@@ -159,4 +226,121 @@ CASES(nw_smooth) {
     sizes({2, 2, 3, 2, true}, "pair");
     add_variants({37, 203, 6, 5}, 1.0);
     add_both({.s = {512, 512, 50, 10, true}, .name = "batch", .gamma = 5, .dgamma = false, .same = true});
+}
+
+CASES(nw_values) {
+    const std::vector<std::pair<std::string, double>> kinds = {
+        {"normal", 1}, {"ties", 1}, {"zeros", 1}, {"one_hot", 0.5}, {"huge", 5e3}, {"shifted", 1}, {"near", 1e-6}};
+    for (const auto& [kind, gamma] : kinds) add_values(kind, gamma, of_kind(kind));
+    add_values("isolated", 0.02, of_kind("normal"));  // every weight underflows without logarithms
+    add_values("far_apart", 1, of_kind("huge"));
+    add_values("duplicates", 0.1, pairs_of_duplicates);
+    add_values("clouds", 1, far_clouds);
+    add_values("nan", 1, with_nan(33));                                                 // in both sets
+    add_forward({.s = {60, 50, 3, 4}, .name = "nan_query", .features = with_nan(55)});  // beyond the references
+    add_backward({.s = {60, 50, 3, 4, false, false, true}, .name = "nan_query", .features = with_nan(55)});
+}
+
+CASES(nw_bandwidth) {
+    const Features normal = of_kind("normal");
+    for (int64_t n : {2, 3, 16, 17, 63, 64, 65, 191, 193, 400}) add_bandwidth(n, 3, 3, 13, 3, "rows", normal);
+    for (int64_t d : {1, 50, 129}) add_bandwidth(30, d, 5, 13, std::sqrt(double(d)), "features", normal);
+    for (int64_t G : {1, 2, 64}) add_bandwidth(30, 4, 2, G, 4, "grid", normal);
+    add_bandwidth(30, 4, 1, 13, 2, "one_class", normal);
+    add_bandwidth(30, 4, 1000, 13, 2, "lonely", normal);  // most rows are the only one of their class
+    add_bandwidth(300, 50, 10, 13, 8, "batch", normal);
+}
+
+CASES(nw_refusals) {
+    static float x[64] = {};
+    static const int32_t classes[8] = {};
+    const lc::NwSmooth good = {
+        .n = 3, .m = 3, .d = 2, .C = 2, .Q = x, .R = x, .labels = classes, .query_labels = classes, .gamma = x + 8};
+    const lc::NwOutput output = {x + 16, x + 32, x + 40};
+    const auto refuse = [=](const std::string& name, const std::string& says, auto change) {
+        lc::NwSmooth bad = good;
+        lc::NwOutput o = output;
+        change(bad, o);
+        add_refusal({"nw_smooth", name, says, [=](const Backend& b) { b.nw_smooth(o, bad, nullptr); }});
+        if (says == "log_label" || says == "theta") return;  // not arguments of backward
+        add_refusal({"nw_smooth_bwd", name, says, [=](const Backend& b) {
+                         b.nw_smooth_bwd({x + 48, x + 56, nullptr}, x + 16, nullptr, o, bad, nullptr);
+                     }});
+    };
+    refuse("negative_n", "n = -1", [](auto& in, auto&) { in.n = -1; });
+    refuse("no_references", "m = 0", [](auto& in, auto&) { in.m = 0; });
+    refuse("unequal_sets", "n = m", [](auto& in, auto&) { in.leave_one_out = true, in.n = 2; });
+    refuse("nobody_left", "m >= 2", [](auto& in, auto&) { in.leave_one_out = true, in.n = in.m = 1; });
+    refuse("no_features", "d = 0", [](auto& in, auto&) { in.d = 0; });
+    refuse("too_many_features", "d = 4097", [](auto& in, auto&) { in.d = 4097; });
+    refuse("no_classes", "C = 0", [](auto& in, auto&) { in.C = 0; });
+    refuse("too_many_classes", "C = 1001", [](auto& in, auto&) { in.C = 1001; });
+    refuse("no_labels", "found none", [](auto& in, auto&) { in.labels = nullptr; });
+    refuse("two_labels", "found both", [](auto& in, auto&) { in.soft = x; });
+    refuse("no_gamma", "gamma", [](auto& in, auto&) { in.gamma = nullptr; });
+    refuse("strange_form", "form", [](auto& in, auto&) { in.form = lc::NwForm(7); });
+    refuse("no_query_labels", "log_label", [](auto& in, auto&) { in.query_labels = nullptr; });
+    refuse("no_theta", "theta", [](auto&, auto& o) { o.theta = nullptr; });
+    refuse("theta_over_features", "theta", [](auto&, auto& o) { o.theta = x + 1; });
+    add_refusal(
+        {"nw_smooth_bwd", "no_log_label", "dlog_label", [=](const Backend& b) {
+             b.nw_smooth_bwd({x + 48, x + 56, nullptr}, x + 16, x + 24, {x + 32, x + 40, nullptr}, good, nullptr);
+         }});
+    add_refusal(
+        {"nw_smooth_bwd", "one_gradient", "dQ overlaps dR", [=](const Backend& b) {
+             b.nw_smooth_bwd({x + 48, x + 48, nullptr}, x + 16, nullptr, {x + 32, x + 40, nullptr}, good, nullptr);
+         }});
+    const auto refuse_grid = [=](const std::string& name, const std::string& says, int64_t n, int64_t d, int64_t G) {
+        add_refusal({"nw_bandwidth", name, says,
+                     [=](const Backend& b) { b.nw_bandwidth(x + 32, x, classes, x + 16, n, d, G, nullptr); }});
+    };
+    refuse_grid("one_row", "n = 1", 1, 2, 2);
+    refuse_grid("no_grid", "G = 0", 2, 2, 0);
+    refuse_grid("large_grid", "G = 65", 2, 2, 65);
+    refuse_grid("no_features", "d = 0", 2, 0, 1);
+    refuse_grid("overlap", "nll overlaps", 8, 8, 2);
+}
+
+// x = Q, R, gamma against y = theta, log_label.
+CASES(nw_gradient) {
+    for (bool authors : {false, true}) {
+        for (bool soft : {false, true}) {
+            for (bool leave_one_out : {false, true}) {
+                const NwShape s = {4, leave_one_out ? 4 : 5, 2, 3, leave_one_out, soft, leave_one_out, authors};
+                Random r(7);
+                const size_t nQ = size_t(s.n * s.d), nR = size_t(s.m * s.d), nG = size_t(s.gamma_per_row ? s.n : 1);
+                const std::vector<double> Y = soft ? r.simplex(s.m, s.C) : r.integers(s.m, 0, s.C - 1);
+                const std::vector<double> labels = {0, 1, 2, 1}, x = r.uniform(int64_t(nQ + nR + nG), 0.5, 1.5);
+                const auto parts = [=](const std::vector<double>& v) {
+                    const auto at = [&](size_t k) { return v.begin() + int64_t(k); };
+                    return Values<double>{{at(0), at(nQ)}, {at(nQ), at(nQ + nR)}, Y, labels, {at(nQ + nR), v.end()}};
+                };
+                const auto outputs = [=](const Values<double>& v) {
+                    Values<double> y = {std::vector<double>(size_t(s.n * s.C)), std::vector<double>(4),
+                                        std::vector<double>(4)};
+                    oracle::nw_smooth(y[0], y[1], y[2], oracle_input(s, v, 0));
+                    return y;
+                };
+                const auto forward = [=](const std::vector<double>& v) {
+                    Values<double> y = outputs(parts(v));
+                    for (double& l : y[2]) y[0].push_back(std::isinf(l) ? 0 : l);
+                    return y[0];
+                };
+                const auto backward = [=](const std::vector<double>& v, const std::vector<double>& dy) {
+                    const Values<double> p = parts(v), y = outputs(p);
+                    const std::vector<double> dtheta(dy.begin(), dy.begin() + s.n * s.C),
+                        dlog(dy.begin() + s.n * s.C, dy.end());
+                    std::vector<double> dQ(nQ), dR(nR), dgamma(nG);
+                    oracle::nw_smooth_bwd(dQ, dR, dgamma, oracle::NwUpstream<double>{dtheta, dlog, y[0], y[1], y[2]},
+                                          oracle_input(s, p, 0));
+                    dQ.insert(dQ.end(), dR.begin(), dR.end());
+                    dQ.insert(dQ.end(), dgamma.begin(), dgamma.end());
+                    return dQ;
+                };
+                const std::string name =
+                    std::string(authors ? "authors" : "exact") + (soft ? "_soft" : "") + (leave_one_out ? "_loo" : "");
+                add_gradient({"nw_smooth", name, x, r.normal(s.n * s.C + s.n), forward, backward});
+            }
+        }
+    }
 }

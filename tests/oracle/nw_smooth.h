@@ -1,5 +1,6 @@
 // Oracle of nw_smooth.h: the formulas as loops.  T = double is the judge, T = float the yardstick for rounding error.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -44,7 +45,9 @@ T log_sum(const std::vector<T>& s, const std::vector<T>& y) {
         if (y[j] > 0 && s[j] > top) top = s[j];
     }
     if (std::isinf(top)) top = 0;
-    for (size_t j = 0; j < s.size(); ++j) sum += std::exp(s[j] - top) * y[j];
+    for (size_t j = 0; j < s.size(); ++j) {
+        if (y[j] != 0) sum += std::exp(s[j] - top) * y[j];
+    }
     return top + std::log(sum);
 }
 
@@ -129,6 +132,20 @@ void nw_smooth_bwd(std::vector<T>& dQ, std::vector<T>& dR, std::vector<T>& dgamm
             if (dgamma.empty()) continue;
             dgamma[size_t(in.s.gamma_per_row ? i : 0)] += g[size_t(j)] * in.distance2(i, j) / (gamma * gamma * gamma);
         }
+    }
+}
+
+// nll (n, G), by the loops of nw_smooth for one bandwidth after the other.
+template <class T>
+void nw_bandwidth(std::vector<T>& nll, const std::vector<T>& Z, const std::vector<T>& labels,
+                  const std::vector<T>& gammas, int64_t n, int64_t d) {
+    int64_t C = 1, G = int64_t(gammas.size());
+    for (T y : labels) C = std::max(C, int64_t(y) + 1);
+    for (int64_t g = 0; g < G; ++g) {
+        const std::vector<T> gamma = {gammas[size_t(g)]};
+        std::vector<T> theta(size_t(n * C)), log_norm(static_cast<size_t>(n)), log_label(static_cast<size_t>(n));
+        nw_smooth(theta, log_norm, log_label, NwInput<T>{{n, n, d, C, true}, Z, Z, labels, labels, gamma});
+        for (int64_t i = 0; i < n; ++i) nll[size_t(i * G + g)] = -log_label[size_t(i)];
     }
 }
 
