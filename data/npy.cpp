@@ -107,7 +107,8 @@ class HeaderParser {
         return text_.substr(start, end - start);
     }
     std::string found() const {
-        return ", found " + (at_ < text_.size() ? "'" + std::string(text_.substr(at_, 20)) + "'" : "the header's end");
+        if (at_ >= text_.size()) return ", found the header's end";
+        return std::string(", found '").append(text_.substr(at_, 20)) + "'";
     }
     [[noreturn]] void bad(const std::string& expected_and_found) const {
         refuse(out_.source,

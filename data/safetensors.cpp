@@ -151,9 +151,7 @@ int64_t SafeTensor::count() const { return count_of(shape.data(), shape.size());
 std::vector<float> SafeTensor::to_floats() const {
     return to_vector<float>(*this, "floating-point numbers", is_float(*this));
 }
-std::vector<double> SafeTensor::to_doubles() const {
-    return to_vector<double>(*this, "floating-point numbers", is_float(*this));
-}
+std::vector<double> SafeTensor::to_doubles() const { return to_vector<double>(*this, "numbers", true); }
 std::vector<int64_t> SafeTensor::to_integers() const {
     return to_vector<int64_t>(*this, "64-bit integers", !is_float(*this));
 }

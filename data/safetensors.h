@@ -34,7 +34,7 @@ struct SafeTensor {
 
     int64_t count() const;
     std::vector<float> to_floats() const;      // from any float dtype; F64 beyond the range of float is refused
-    std::vector<double> to_doubles() const;    // from any float dtype
+    std::vector<double> to_doubles() const;    // from any dtype
     std::vector<int64_t> to_integers() const;  // from any integer dtype and BOOL
 };
 

@@ -149,6 +149,9 @@ std::string reworded(const CLI::App& app, const CLI::ParseError& e) {
         return "expected true or false for " + option->get_name() + ", found '" + option->results().back() + "'" +
                see_help(app);
     }
+    if (dynamic_cast<const CLI::RequiredError*>(&e) && option != nullptr) {
+        return "expected " + option->get_name() + " after '" + app.get_name() + "', found none" + see_help(app);
+    }
     return "'" + app.get_name() + "' cannot use these options: " + e.what() + see_help(app);
 }
 
@@ -211,6 +214,12 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
         for (size_t c = 0; c < row.size(); ++c) line += row[c] + std::string(width[c] - row[c].size() + 2, ' ');
         text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     }
+    return text;
+}
+
+std::string printable(std::string text) {
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
     return text;
 }
 

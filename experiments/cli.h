@@ -58,6 +58,9 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 // Columns as wide as their widest cell, two spaces between them; the first row is the header.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
+// Text from a file or the command line, unable to break the line or to reach the terminal as an escape.
+std::string printable(std::string text);
+
 // Standard output: throws where it cannot be written (a full disk must not look like success).
 void print(std::string_view text);
 void print_json(const nlohmann::ordered_json& object);

@@ -1,5 +1,4 @@
 // localcal.cpp -- the program: finds the command, runs it, turns exceptions into one line and an exit code.
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <new>
@@ -12,7 +11,9 @@ namespace lc::cli {
 // The commands, in the order of --help.
 //
 //        command       file
-#define LC_ALL_COMMANDS(X) X(devices) /*       cmd_devices.cpp */
+#define LC_ALL_COMMANDS(X)                 \
+    X(devices) /*       cmd_devices.cpp */ \
+    X(inspect) /*       cmd_inspect.cpp */
 
 #define LC_DECLARE(name) extern const Command name##_command;
 LC_ALL_COMMANDS(LC_DECLARE)
@@ -67,11 +68,8 @@ void run(std::vector<std::string> args) {
     refuse(first);
 }
 
-// Text that came from a file or the command line must neither break the line nor reach the terminal as an escape.
-int complain(std::string text, int exit_code) {
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
-    std::fprintf(stderr, "localcal: %s\n", text.c_str());
+int complain(const std::string& text, int exit_code) {
+    std::fprintf(stderr, "localcal: %s\n", printable(text).c_str());
     return exit_code;
 }
 

@@ -10,11 +10,16 @@ import resource
 import shutil
 import signal
 import stat
+import struct
 import subprocess
+import sys
 import tempfile
 import unittest
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests/fuzz"))
+import seeds  # writes .npy, .npz and .safetensors with the standard library alone
 LOCALCAL = os.environ.get("LOCALCAL", str(ROOT / "build/bin/localcal"))
 
 
@@ -52,7 +57,7 @@ class Program(CliTest):
         text = self.good("--help")
         self.assertEqual(text, self.good("-h"))
         commands = [line.split()[0] for line in text.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
-        self.assertIn("devices", commands)
+        self.assertEqual(commands, ["devices", "inspect"])
         for command in commands:
             self.assertIn("Example:", self.good(command, "--help"))
 
@@ -201,6 +206,113 @@ class Devices(CliTest):
             self.skipTest("no GPU here")
         self.assertIn("there is no such device", self.refused("devices", "--device", "cuda:1023"))
         self.assertIn("device cuda:0 (", self.good("devices", "--device", "cuda"))
+
+
+class Inspect(CliTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def file(self, name, data):
+        path = self.folder / name
+        path.write_bytes(data)
+        return str(path)
+
+    def npy(self):
+        data = struct.pack(">6d", 1, 2.5, float("nan"), -4, float("inf"), 6)
+        return self.file("a.npy", seeds.npy(">f8", (2, 3), data, fortran=True))
+
+    def npz(self, method=zipfile.ZIP_DEFLATED):
+        return self.file("b.npz", seeds.npz(method, {
+            "labels": seeds.npy("<i8", (2,), struct.pack("<2q", -3, 7)), "none": seeds.npy("<f4", (0, 4), b""),
+            "names": seeds.npy("<U2", (2,), "a b ".encode("utf-32-le"))}))
+
+    def safetensors(self):
+        return self.file("c.safetensors", seeds.safetensors(
+            {"w": ("F32", [2, 1], struct.pack("<2f", 0.5, -2)), "n": ("I64", [], struct.pack("<q", 7))},
+            {"schema": "localcal.calibrator/1", "note": "two\nlines \x1b[2J"}))
+
+    def test_json(self):
+        paths = [self.npy(), self.npz(), self.safetensors()]
+        result = json.loads(self.good("inspect", *paths, "--json"))
+        self.assertEqual(list(result), ["schema", "program", "files"])
+        self.assertEqual((result["schema"], result["program"]), ("localcal.inspect/1", "localcal 0.1.0"))
+        self.assertEqual([f["file"] for f in result["files"]], paths)
+        self.assertEqual([f["format"] for f in result["files"]], ["npy", "npz", "safetensors"])
+        self.assertEqual([f["metadata"] for f in result["files"]],
+                         [{}, {}, {"note": "two\nlines \x1b[2J", "schema": "localcal.calibrator/1"}])
+        self.assertEqual([[tuple(a.values()) for a in f["arrays"]] for f in result["files"]], [
+            [(None, [2, 3], "float64")],
+            [("labels", [2], "int64"), ("names", [2], "<U2"), ("none", [0, 4], "float32")],
+            [("w", [2, 1], "F32"), ("n", [], "I64")]])
+
+    def test_stats(self):
+        paths = [self.npy(), self.npz(), self.safetensors()]
+        arrays = [a for f in json.loads(self.good("inspect", "--stats", "--json", *paths))["files"] for a in f["arrays"]]
+        self.assertEqual({a["name"]: tuple(a["stats"].values()) for a in arrays if "stats" in a}, {
+            None: (-4, 6, 1, 1), "labels": (-3, 7, 0, 0), "none": (None, None, 0, 0), "w": (-2, 0.5, 0, 0),
+            "n": (7, 7, 0, 0)})
+        self.assertNotIn("stats", [a for a in arrays if a["name"] == "names"][0])
+
+    def test_text(self):
+        path = self.npz(zipfile.ZIP_STORED)
+        self.assertEqual(self.good("inspect", path), f"{path} (npz)\n"
+                                                     "name    shape   type\n"
+                                                     "labels  (2,)    int64\n"
+                                                     "names   (2,)    <U2\n"
+                                                     "none    (0, 4)  float32\n")
+        text = self.good("inspect", self.npy(), self.safetensors(), "--stats")
+        first, second = text.split("\n\n")
+        self.assertEqual(first.splitlines()[-1].split(), ["-", "(2,", "3)", "float64", "-4", "6", "1", "1"])
+        self.assertIn("  note: two?lines ?[2J\n  schema: localcal.calibrator/1\nname", second)
+
+    def test_the_name_does_not_matter(self):
+        os.rename(self.npz(), self.folder / "x.safetensors")
+        self.assertIn("(npz)", self.good("inspect", str(self.folder / "x.safetensors")))
+
+    def test_refusals(self):
+        self.assertIn("expected FILE after 'localcal inspect', found none", self.refused("inspect"))
+        self.assertIn("expected a readable file, found: No such file", self.refused("inspect", "/no/such/file.npy"))
+        self.assertIn("expected a file, found a folder", self.refused("inspect", str(self.folder)))
+        self.assertIn("found an empty file", self.refused("inspect", self.file("e.npy", b"")))
+        self.assertIn("expected a .npy, .npz or .safetensors file, found other bytes",
+                      self.refused("inspect", self.file("e.csv", b"1,2,3\n4,5,6\n")))
+        self.assertIn("found 'archive/data.pkl' in it",
+                      self.refused("inspect", self.file("e.pth", self.zip_of("archive/data.pkl"))))
+        for make in (self.npy, self.npz, self.safetensors):
+            whole = pathlib.Path(make()).read_bytes()
+            self.refused("inspect", make(), self.file("cut", whole[:-1]))  # nothing of the good one is printed either
+
+    def zip_of(self, name):
+        path = self.folder / "zip"
+        with zipfile.ZipFile(path, "w") as z:
+            z.writestr(name, "x")
+        return path.read_bytes()
+
+    def test_a_bomb_is_refused(self):
+        small = self.file("small.npz", seeds.npz(zipfile.ZIP_DEFLATED, {"a": seeds.npy("|u1", (10**6,), bytes(10**6))}))
+        data = pathlib.Path(small).read_bytes().replace(struct.pack("<I", 10**6 + 128), struct.pack("<I", 2**32 - 2))
+        self.assertIn("more than deflate can pack", self.refused("inspect", self.file("bomb.npz", data)))
+
+    def test_what_numpy_writes(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("no NumPy here")
+        random = numpy.random.default_rng(1)
+        arrays = {}
+        for kind in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"):
+            for order in ("<C", ">C", "<F", ">F"):
+                for shape in ((), (5,), (3, 4), (2, 3, 4)):
+                    a = numpy.asarray(random.integers(0, 2 if kind == "b1" else 100, shape))
+                    arrays[f"{kind}{order}{len(shape)}"] = numpy.asarray(a.astype(order[0] + kind), order=order[1])
+        for save in (numpy.savez, numpy.savez_compressed):
+            save(self.folder / "n.npz", **arrays)
+            got = json.loads(self.good("inspect", "--stats", "--json", str(self.folder / "n.npz")))["files"][0]["arrays"]
+            self.assertEqual({a["name"]: (tuple(a["shape"]), a["dtype"], a["stats"]["min"], a["stats"]["max"]) for a in got},
+                             {k: (a.shape, a.dtype.newbyteorder("=").name, float(a.min()), float(a.max()))
+                              for k, a in arrays.items()})
 
 
 class StandardOutput(CliTest):

@@ -29,6 +29,7 @@ void check_type(const char* dtype, T value, double as_double, int64_t as_integer
         EXPECT_NE(refusal([&] { t.to_integers(); }).find("expected 64-bit integers, found dtype"), std::string::npos);
     } else {
         EXPECT_EQ(t.to_integers(), std::vector<int64_t>{as_integer}) << dtype;
+        EXPECT_EQ(t.to_doubles(), std::vector<double>{double(as_integer)}) << dtype;
         EXPECT_NE(refusal([&] { t.to_floats(); }).find("expected floating-point numbers, found dtype"),
                   std::string::npos);
     }
