@@ -2,12 +2,14 @@
 #include "data/safetensors.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "data/element.h"
+#include "data/npy.h"
 #include "kernels/check.h"
 
 namespace lc {
@@ -169,12 +171,37 @@ const SafeTensor& Safetensors::at(const std::string& name) const {
     refuse(path, "expected a tensor '" + name + "', found " + (there.empty() ? "none" : "only " + there));
 }
 
+const SafeTensor& Safetensors::at(const std::string& name, const std::vector<int64_t>& shape) const {
+    const SafeTensor& t = at(name);
+    if (t.shape == shape) return t;
+    refuse(path, "expected '" + name + "' of shape " + shape_text(shape) + ", found " + shape_text(t.shape) +
+                     "; the file belongs to another configuration");
+}
+
 const std::string& Safetensors::meta(const std::string& key) const {
     const auto found = metadata.find(key);
     if (found != metadata.end()) return found->second;
     std::string there;
     for (const auto& [k, text] : metadata) there += (there.empty() ? "" : ", ") + k;
     refuse(path, "expected metadata '" + key + "', found " + (there.empty() ? "none" : "only " + there));
+}
+
+template <class Number>
+static Number number_of(const Safetensors& in, const std::string& key, const char* what) {
+    const std::string& text = in.meta(key);
+    Number value{};
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (failure == std::errc() && end == text.data() + text.size()) return value;
+    refuse(in.path, "expected " + std::string(what) + " as metadata '" + key + "', found '" + text + "'");
+}
+int64_t Safetensors::meta_integer(const std::string& key) const {
+    return number_of<int64_t>(*this, key, "a whole number");
+}
+double Safetensors::meta_number(const std::string& key) const { return number_of<double>(*this, key, "a number"); }
+
+void SafetensorsWriter::set(const std::string& key, double number) {
+    char text[32];
+    metadata[key] = std::string(text, std::to_chars(text, text + sizeof text, number).ptr);
 }
 
 Safetensors parse_safetensors(std::span<const std::byte> bytes, const std::string& path,

@@ -45,8 +45,11 @@ struct Safetensors {
     std::shared_ptr<MappedFile> file;  // keeps the bytes alive
 
     const SafeTensor& at(const std::string& name) const;
+    const SafeTensor& at(const std::string& name, const std::vector<int64_t>& shape) const;  // refuses another shape
     const SafeTensor* find(const std::string& name) const;
     const std::string& meta(const std::string& key) const;  // refuses a missing key
+    int64_t meta_integer(const std::string& key) const;     // and a text that is no number
+    double meta_number(const std::string& key) const;
 };
 Safetensors read_safetensors(const std::string& path);
 // The same from memory, which must outlive the result unless `file` owns it.
@@ -56,6 +59,7 @@ Safetensors parse_safetensors(std::span<const std::byte> bytes, const std::strin
 class SafetensorsWriter {
   public:
     std::map<std::string, std::string> metadata;
+    void set(const std::string& key, double number);  // metadata that reads back as the same number
     void add(const std::string& name, const std::vector<int64_t>& shape, const float* x);
     void add(const std::string& name, const std::vector<int64_t>& shape, const double* x);
     void add(const std::string& name, const std::vector<int64_t>& shape, const int32_t* x);

@@ -11,9 +11,11 @@ namespace lc::cli {
 // The commands, in the order of --help.
 //
 //        command       file
-#define LC_ALL_COMMANDS(X)                 \
-    X(devices) /*       cmd_devices.cpp */ \
-    X(inspect) /*       cmd_inspect.cpp */
+#define LC_ALL_COMMANDS(X)           \
+    X(fit)     /* cmd_fit.cpp */     \
+    X(apply)   /* cmd_apply.cpp */   \
+    X(inspect) /* cmd_inspect.cpp */ \
+    X(devices) /* cmd_devices.cpp */
 
 #define LC_DECLARE(name) extern const Command name##_command;
 LC_ALL_COMMANDS(LC_DECLARE)

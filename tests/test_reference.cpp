@@ -1,0 +1,125 @@
+// LN on real embeddings against numbers that PyTorch gave: means and standard deviations over eight seeds (the networks, loss and
+// solver of the paper and of its authors' code, run on the same rows).  Looks for dumps/ in the folder named by LOCALCAL_DATA;
+// without it these tests skip.
+//
+// The published bandwidth, 10, belongs to 2048 features; on these 64 it does harm, in PyTorch as here.  That is part of what is
+// checked.
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <gtest/gtest.h>
+
+#include "calib/methods.h"
+#include "calib/temperature.h"
+#include "data/npy.h"
+#include "tests/scores.h"
+
+namespace {
+
+struct Dump {
+    int64_t n = 0, d = 0, C = 0;
+    std::vector<float> features, logits;
+    std::vector<int32_t> labels;
+
+    explicit Dump(const std::string& path) {
+        const auto arrays = lc::read_npz(path);
+        n = arrays.at("features").shape[0], d = arrays.at("features").shape[1], C = arrays.at("logits").shape[1];
+        features = arrays.at("features").to_floats();
+        logits = arrays.at("logits").to_floats();
+        for (int64_t y : arrays.at("labels").to_integers()) labels.push_back(int32_t(y));
+    }
+    lc::Samples rows(int64_t begin, int64_t end) const {
+        return lc::Samples{n, d, C, features.data(), logits.data(), labels.data()}.rows(begin, end);
+    }
+};
+
+class Reference : public testing::Test {
+  protected:
+    void SetUp() override {
+        const char* folder = std::getenv("LOCALCAL_DATA");
+        if (folder == nullptr || !std::filesystem::exists(std::string(folder) + "/dumps")) {
+            GTEST_SKIP() << "needs real embeddings: set LOCALCAL_DATA to a folder with dumps/cifar10_resnet20_test.npz";
+        }
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+        GTEST_SKIP() << "left to builds without sanitizers, which are ten times faster";
+#endif
+        folder_ = std::string(folder) + "/dumps/";
+    }
+    std::string folder_;
+};
+
+// Fits on rows 0 - 4999, scores rows 5000 - 9999.
+test::Scores run(const Dump& dump, const std::string& method, const std::map<std::string, std::string>& options,
+                 uint64_t seed) {
+    const lc::Context context = {.backend = lc::find_backend("cpu"), .seed = seed};
+    const auto c = lc::make_calibrator(method, options);
+    c->fit(dump.rows(0, 5000), context);
+    const lc::Samples rest = dump.rows(5000, 10000);
+    const lc::Prediction p = c->predict(rest, context);
+    return test::scores(p.probs, p.log_probs, rest.labels, rest.n, rest.C);
+}
+
+struct Expected {
+    double mean, deviation;
+};
+
+// The mean over the seeds lies within three standard deviations of a single run: any one of PyTorch's runs could have given it.
+void expect_table_row(const Dump& dump, const std::string& method, const std::map<std::string, std::string>& options,
+                      int seeds, Expected acc, Expected nll, Expected ece, Expected ece_top) {
+    test::Scores mean;
+    for (uint64_t seed = 1; seed <= uint64_t(seeds); ++seed) {
+        const test::Scores s = run(dump, method, options, seed);
+        mean.acc += s.acc / seeds, mean.nll += s.nll / seeds, mean.ece += s.ece / seeds,
+            mean.ece_top += s.ece_top / seeds;
+    }
+    std::printf("%-11s gamma %-4s  ACC %.4f  NLL %.4f  class-wise ECE %.5f  top-label ECE %.4f\n", method.c_str(),
+                options.at("fit-gamma").c_str(), mean.acc, mean.nll, mean.ece, mean.ece_top);
+    EXPECT_NEAR(mean.acc, acc.mean, 3 * acc.deviation);
+    EXPECT_NEAR(mean.nll, nll.mean, 3 * nll.deviation);
+    EXPECT_NEAR(mean.ece, ece.mean, 3 * ece.deviation);
+    EXPECT_NEAR(mean.ece_top, ece_top.mean, 3 * ece_top.deviation);
+}
+
+TEST_F(Reference, cifar10_resnet20) {
+    const Dump dump(folder_ + "cifar10_resnet20_test.npz");
+    const std::map<std::string, std::string> published = {{"setting", "cifar10"}, {"fit-gamma", "10"}};
+    const std::map<std::string, std::string> narrow = {{"setting", "cifar10"}, {"fit-gamma", "3"}};
+    expect_table_row(dump, "ln:authors", published, 8, {.8264, .0095}, {.853, .049}, {.0305, .0022}, {.1124, .0067});
+    expect_table_row(dump, "ln:paper", published, 8, {.8628, .0073}, {.606, .036}, {.0229, .0014}, {.0861, .0053});
+    expect_table_row(dump, "ln:authors", narrow, 3, {.9161, .0009}, {.3136, .0024}, {.01078, .00018}, {.0474, .0009});
+    expect_table_row(dump, "ln:paper", narrow, 3, {.9191, .0008}, {.3019, .0025}, {.01017, .00017}, {.0447, .0007});
+}
+
+TEST_F(Reference, cifar100_resnet56) {
+    const Dump dump(folder_ + "cifar100_resnet56_test.npz");
+    const std::map<std::string, std::string> published = {{"setting", "cifar100"}, {"fit-gamma", "10"}};
+    const std::map<std::string, std::string> narrow = {{"setting", "cifar100"}, {"fit-gamma", "3"}};
+    expect_table_row(dump, "ln:authors", published, 8, {.6486, .0047}, {1.734, .040}, {.00500, .00012}, {.1491, .0034});
+    expect_table_row(dump, "ln:paper", published, 8, {.6531, .0051}, {1.594, .033}, {.00462, .00014}, {.1244, .0046});
+    expect_table_row(dump, "ln:paper", narrow, 3, {.7177, .0008}, {1.202, .004}, {.00348, .00003}, {.0990, .0009});
+}
+
+TEST_F(Reference, temperature_scaling) {
+    const auto fitted = [](const Dump& d) { return lc::fit_temperature(d.logits.data(), d.labels.data(), 5000, d.C); };
+    const auto nll = [](const Dump& d, double beta) {
+        return lc::nll_of_logits(d.rows(5000, 10000).logits, d.rows(5000, 10000).labels, 5000, d.C, beta);
+    };
+    const Dump ten(folder_ + "cifar10_resnet20_test.npz"), hundred(folder_ + "cifar100_resnet56_test.npz");
+    EXPECT_NEAR(fitted(ten).T, 2.3858945711, 1e-7);
+    EXPECT_NEAR(nll(ten, fitted(ten).beta), .23591019, 1e-7);
+    EXPECT_NEAR(nll(ten, 1), .34497533, 1e-7);
+    EXPECT_NEAR(fitted(hundred).T, 1.7387417187, 1e-7);
+    EXPECT_NEAR(nll(hundred, fitted(hundred).beta), 1.04620308, 1e-7);
+    EXPECT_NEAR(nll(hundred, 1), 1.30110846, 1e-7);
+}
+
+TEST_F(Reference, auto_is_never_worse_than_temperature_scaling_beyond_noise) {
+    const test::Scores ten = run(Dump(folder_ + "cifar10_resnet20_test.npz"), "ln", {}, 1);
+    EXPECT_NEAR(ten.nll, .2365, .006);
+    EXPECT_NEAR(ten.ece, .0055, .0015);
+    const test::Scores hundred = run(Dump(folder_ + "cifar100_resnet56_test.npz"), "ln", {}, 1);
+    EXPECT_NEAR(hundred.nll, 1.048, .03);
+    EXPECT_NEAR(hundred.ece, .0025, .0004);
+}
+
+}  // namespace
