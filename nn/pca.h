@@ -5,14 +5,19 @@
 //     reduce(z, x, n);                                    z (n, k):  z = ((x - mean) * inverse) components^T
 //
 // mean and deviation are the column's own over the n rows (population deviation, a constant column stays 0); no whitening.
-// k is cut to min(n, d).  Component signs are fixed: the loading of largest magnitude is positive.  Directions beyond the rank of
-// the data have variance 0 and are still orthonormal.
+// k is cut to min(n, d).  Component signs are fixed: the loading of largest magnitude is positive.  Directions beyond the
+// rank of the data have variance 0 and are still orthonormal.
 //
-// How      subspace iteration: the covariance (d, d), or where n < d the Gram matrix (n, n), times a block of k and some
-//          vectors, orthonormalised, until the Ritz values stand still; a small symmetric eigenproblem by Jacobi rotations on the
-//          host in double.  Everything that grows with n or d is an op of the backend.
-// Promises explained variance right to 1e-5 of the total against LAPACK, the subspace to 1e-4 where there is an eigengap.  The same
-//          seed and backend give the same bits.
+// How      subspace iteration on 2k vectors.  The covariance (d, d) is formed in chunks of rows where n >= d; where n < d
+//          the two factors of the data are applied in turn.  Each round multiplies by a Chebyshev polynomial of the
+//          covariance that is small on the variances that are not wanted, makes the vectors orthonormal (Cholesky of
+//          their Gram matrix, repeated) and turns them to eigenvectors of their own small covariance (Jacobi rotations),
+//          until the residuals are small against the gap behind the k-th variance, or nothing moves any more.
+//          Everything that grows with n or d is an op of the backend; matrices of 2k by 2k are worked on in double on
+//          the host, which is meant for k up to a few hundred.
+// Promises explained variance right to 1e-5 of the total against LAPACK, the subspace to 1e-4 where there is an eigengap.
+//          The same seed and backend give the same bits.
+// Needs    n >= 2, d >= 1, k >= 1; a value that is not finite is refused, its column named.
 #pragma once
 #include <cstdint>
 #include <vector>
