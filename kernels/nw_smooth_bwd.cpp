@@ -10,7 +10,7 @@
 // exact    with hard labels, a reference of the query's own class (where there is a gradient of log_label) has the weight
 //          u_ij = exp(h D - log_norm_i - log_label_i) among its class: at most 1, and right where P_ij and theta underflow.
 //              other classes    g_ij = P_ij ( dtheta_ic - dot_i - dlog_i )                    dot_i = sum_c dtheta_ic theta_ic
-//              own class        g_ij = u_ij ( (dtheta_ic - dot_i - dlog_i) theta_ic + dlog_i )
+//              own class        g_ij = u_ij ( (dtheta_ic - dot_i) theta_ic + dlog_i (1 - theta_ic) )
 // authors  needs sum_k P_ik e_ik first: two walks.
 // soft     e_ij = sum_c Y_jc A_ic is one more product per tile.
 // Threads  dR is added up over all queries: kSlots fixed groups of chunks each have a dR of their own, which are added in
@@ -90,7 +90,8 @@ void start_row(Panel& p, const Backward& b, int64_t i, int64_t l) {
     if (exact && hard) {
         p.own[l] = int32_t(y);
         p.log_label[l] = log_label;
-        a = float((double(dtheta[y]) - shift) * std::exp(double(log_label)) + double(dlog));
+        a = float((double(dtheta[y]) - dot) * std::exp(double(log_label)) -
+                  double(dlog) * std::expm1(double(log_label)));
     } else if (exact && log_label < kTrustedLog) {
         p.rare[l] = dlog;
         p.log_label[l] = log_label;
