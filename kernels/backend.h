@@ -45,16 +45,16 @@ namespace lc {
     X(softmax_bwd)     /*  softmax.h    y (dy - sum dy y)                           */ \
     X(log_softmax_bwd) /*  softmax.h    dy - exp(y) sum dy                          */ \
     X(gemm)            /*  gemm.h       alpha op(A) op(B) + beta C, batched         */ \
-    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */ \
-    X(nw_smooth)       /*  nw_smooth.h  class probabilities of the neighbourhood    */ \
-    X(nw_smooth_bwd)   /*  nw_smooth.h  its gradients                               */ \
     X(affine)          /*  affine.h     a + w x + b by columns                      */ \
     X(affine_bwd)      /*  affine.h     sums of dy x and dy along columns           */ \
     X(standardise)     /*  affine.h     (x - mean) inverse                          */ \
     X(col_moment2)     /*  affine.h     mean of (x - mean)^2 of each column         */ \
     X(gather_rows)     /*  affine.h     rows of a table by index                    */ \
     X(adam)            /*  adam.h       one step of the optimiser                   */ \
-    X(nw_bandwidth)    /*  nw_smooth.h  its leave-one-out loss for many bandwidths  */
+    X(nw_smooth)       /*  nw_smooth.h  class probabilities of the neighbourhood    */ \
+    X(nw_smooth_bwd)   /*  nw_smooth.h  its gradients                               */ \
+    X(nw_bandwidth)    /*  nw_smooth.h  its leave-one-out loss for many bandwidths  */ \
+    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */
 
 enum class Copy { to_device, to_host, on_device };
 
