@@ -172,9 +172,11 @@ struct NetCalibrator::Fitting {
             self.note("verdict_error", error);
             const char* said =
                 self.only_temperature_
-                    ? "LoCal Net is not better than temperature scaling on the held-back rows (NLL %+.4f +- %.4f): "
-                      "the model gives the probabilities of temperature scaling and leaves the features as they are"
-                    : "LoCal Net beats temperature scaling on the held-back rows (NLL %+.4f +- %.4f)";
+                    ? "on the held-back rows LoCal Net is not better than temperature scaling (NLL %+.4f +- %.4f): the "
+                      "model gives the probabilities of temperature scaling and leaves the features as they are"
+                : mean < -error ? "on the held-back rows LoCal Net beats temperature scaling (NLL %+.4f +- %.4f)"
+                                : "on the held-back rows LoCal Net and temperature scaling are equal within noise (NLL "
+                                  "%+.4f +- %.4f); LoCal Net is kept";
             self.note("verdict", format(said, mean, error));
             if (context.note) context.note(format(said, mean, error));
         }
