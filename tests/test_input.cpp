@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cfloat>
 #include <cmath>
+#include <cstdlib>
 
 #include "experiments/input.h"
 #include "tests/file_bytes.h"
@@ -212,6 +213,23 @@ TEST_F(Input, Labels) {
     says("they seem to count from 1: subtract 1", from({3}, {1, 2, 3}), needed);
     says("expected labels of at least two classes, found only class 1", from({3}, {1, 1, 1}), needed);
     EXPECT_NO_THROW(load(from({3}, {1, 1, 1}), {}));  // where they are not needed
+}
+
+TEST_F(Input, RealFiles) {
+    const char* folder = std::getenv("LOCALCAL_DATA");
+    if (folder == nullptr) GTEST_SKIP() << "LOCALCAL_DATA names no folder with real data";
+    const std::string root = folder;
+    const Dataset dump = load_data(root + "/dumps/cifar100_resnet56_test.npz", {true, true}, "5000:");
+    EXPECT_EQ(std::tuple(dump.n, dump.C, dump.d), std::tuple(5000, 100, 64));
+    const Dataset record = load_data(root + "/records/wideresnet-16-4-cifar-10.npz", {false, true});
+    EXPECT_EQ(std::tuple(record.n, record.C, record.d), std::tuple(10000, 10, 0));
+    EXPECT_TRUE(record.from_probs);
+    int right = 0;
+    for (int64_t i = 0; i < record.n; ++i) {
+        const float* row = record.logits.data() + i * record.C;
+        right += std::max_element(row, row + record.C) - row == record.labels[size_t(i)];
+    }
+    EXPECT_GT(right, 9000);  // a network, not a shifted or transposed array
 }
 
 TEST_F(Input, TheOptionsReachTheirPlaces) {

@@ -8,6 +8,7 @@ namespace {
 std::string file_of(const std::string& json, const std::string& data) {
     return little<uint64_t>(json.size()) + json + data;
 }
+std::string object(const std::string& members) { return std::string("{").append(members).append("}"); }
 std::string tensor(const char* name, const char* dtype, const char* shape, int64_t begin, int64_t end) {
     return std::string("\"") + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":[" +
            std::to_string(begin) + "," + std::to_string(end) + "]}";
@@ -20,7 +21,7 @@ Safetensors parse(const std::string& file) {
 
 template <class T>
 void check_type(const char* dtype, T value, double as_double, int64_t as_integer) {
-    const Safetensors file = parse(file_of("{" + tensor("t", dtype, "[1]", 0, sizeof(T)) + "}", little(value)));
+    const Safetensors file = parse(file_of(object(tensor("t", dtype, "[1]", 0, sizeof(T))), little(value)));
     const SafeTensor& t = file.at("t");
     EXPECT_EQ(t.dtype, dtype);
     if (std::string(dtype).find('F') != std::string::npos) {
@@ -52,9 +53,10 @@ TEST(Safetensors, EveryType) {
 }
 
 TEST(Safetensors, ShapesMetadataAndOrder) {
-    const std::string json = "{" + tensor("b", "F32", "[2,1]", 4, 12) +
-                             ",\"__metadata__\":{\"k\":\"v\",\"\\u00e9\":\"\"}," + tensor("a", "F32", "[]", 0, 4) +
-                             "," + tensor("e", "I64", "[0,7]", 12, 12) + "}  \n ";
+    const std::string json =
+        object(tensor("b", "F32", "[2,1]", 4, 12) + ",\"__metadata__\":{\"k\":\"v\",\"\\u00e9\":\"\"}," +
+               tensor("a", "F32", "[]", 0, 4) + "," + tensor("e", "I64", "[0,7]", 12, 12)) +
+        "  \n ";
     const Safetensors file = parse(file_of(json, little(1.f) + little(2.f) + little(3.f)));
     ASSERT_EQ(file.tensors.size(), 3u);
     EXPECT_EQ(file.tensors[0].name, "a");  // by place, not by name
@@ -74,12 +76,12 @@ TEST(Safetensors, ShapesMetadataAndOrder) {
 }
 
 TEST(Safetensors, ValuesThatDoNotFit) {
-    const Safetensors wide = parse(file_of("{" + tensor("t", "F64", "[2]", 0, 16) + "}", little(1.0) + little(1e39)));
+    const Safetensors wide = parse(file_of(object(tensor("t", "F64", "[2]", 0, 16)), little(1.0) + little(1e39)));
     EXPECT_NE(refusal([&] { wide.at("t").to_floats(); })
                   .find("x.safetensors: t: expected floating-point numbers, found "
                         "a value beyond their range at element 1"),
               std::string::npos);
-    const Safetensors large = parse(file_of("{" + tensor("t", "U64", "[1]", 0, 8) + "}", little(UINT64_MAX)));
+    const Safetensors large = parse(file_of(object(tensor("t", "U64", "[1]", 0, 8)), little(UINT64_MAX)));
     EXPECT_NE(refusal([&] { large.at("t").to_integers(); }).find("element 0"), std::string::npos);
 }
 
@@ -91,7 +93,7 @@ TEST(Safetensors, RefusesWhatDoesNotAddUp) {
     };
     const auto header_says = [&](const std::string& json, const std::string& text) { says(file_of(json, data), text); };
     const std::string good = tensor("a", "F32", "[2]", 0, 8);
-    ASSERT_NO_THROW(parse(file_of("{" + good + "}", data)));
+    ASSERT_NO_THROW(parse(file_of(object(good), data)));
 
     says("", "8 bytes for the header's length, found 0");
     says(little<uint64_t>(3) + "{}", "found a length of 3");
@@ -108,22 +110,22 @@ TEST(Safetensors, RefusesWhatDoesNotAddUp) {
     header_says("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", "expected a proper 'data_offsets'");
     header_says("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", "expected two data_offsets, found 1");
     for (const char* size : {"[-2]", "[2.0]", "[\"2\"]", "[9223372036854775808]", "[1e400]"}) {
-        const std::string got = refusal([&] { parse(file_of("{" + tensor("a", "F32", size, 0, 8) + "}", data)); });
+        const std::string got = refusal([&] { parse(file_of(object(tensor("a", "F32", size, 0, 8)), data)); });
         EXPECT_TRUE(got.find("whole numbers below 2^63") != std::string::npos ||
                     got.find("expected JSON") != std::string::npos)
             << got;
     }
-    header_says("{" + tensor("a", "F8_E4M3", "[8]", 0, 8) + "}", "found 'F8_E4M3'");
-    header_says("{" + tensor("a", "F32", "[3]", 0, 8) + "}", "expected as many bytes as shape and dtype need, found 8");
-    header_says("{" + tensor("a", "F32", "[4611686018427387904,4]", 0, 8) + "}", "as shape and dtype need");
-    header_says("{" + tensor("a", "F64", "[4611686018427387904]", 0, 0) + "}", "as shape and dtype need");
-    header_says("{" + tensor("a", "F32", "[3]", 0, 12) + "}", "data_offsets within 0:8, found 0:12");
-    header_says("{" + tensor("a", "F32", "[2]", 8, 0) + "}", "found 8:0");
-    header_says("{" + tensor("a", "F32", "[1]", 0, 4) + "}", "x.safetensors: expected 4 bytes of data, found 8");
-    header_says("{" + tensor("a", "F32", "[1]", 4, 8) + "}", "its data at byte 0, where the last ended, found 4");
-    header_says("{" + good + "," + tensor("b", "F32", "[1]", 4, 8) + "}", "found 4");  // overlap
-    header_says("{" + good + "," + tensor("b", "F32", "[2]", 0, 8) + "}", "found 0");  // twice the same
-    header_says("{" + good + "," + good + "}", "found 'a' twice");
+    header_says(object(tensor("a", "F8_E4M3", "[8]", 0, 8)), "found 'F8_E4M3'");
+    header_says(object(tensor("a", "F32", "[3]", 0, 8)), "expected as many bytes as shape and dtype need, found 8");
+    header_says(object(tensor("a", "F32", "[4611686018427387904,4]", 0, 8)), "as shape and dtype need");
+    header_says(object(tensor("a", "F64", "[4611686018427387904]", 0, 0)), "as shape and dtype need");
+    header_says(object(tensor("a", "F32", "[3]", 0, 12)), "data_offsets within 0:8, found 0:12");
+    header_says(object(tensor("a", "F32", "[2]", 8, 0)), "found 8:0");
+    header_says(object(tensor("a", "F32", "[1]", 0, 4)), "x.safetensors: expected 4 bytes of data, found 8");
+    header_says(object(tensor("a", "F32", "[1]", 4, 8)), "its data at byte 0, where the last ended, found 4");
+    header_says(object(good + "," + tensor("b", "F32", "[1]", 4, 8)), "found 4");  // overlap
+    header_says(object(good + "," + tensor("b", "F32", "[2]", 0, 8)), "found 0");  // twice the same
+    header_says(object(good + "," + good), "found 'a' twice");
     header_says("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
                 "found 'dtype' twice");
     header_says("{" + good + ",\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", "found 'k' twice");

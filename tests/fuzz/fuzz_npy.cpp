@@ -1,5 +1,5 @@
-// fuzz_npy.cpp -- libFuzzer target: .npy and .npz bytes are refused with lc::Error, or hold arrays whose data are as long
-// as shape and type say, and whose values can all be read.
+// fuzz_npy.cpp -- libFuzzer target: .npy and .npz bytes are refused with lc::Error, or hold arrays whose data are as
+// long as shape and type say, and whose values can all be read.
 #include <cstdio>
 #include <cstdlib>
 

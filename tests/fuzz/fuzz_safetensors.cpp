@@ -1,4 +1,4 @@
-// fuzz_safetensors.cpp -- libFuzzer target: bytes are refused with lc::Error, or hold tensors that share out all the data.
+// fuzz_safetensors.cpp -- libFuzzer target: bytes are refused with lc::Error, or hold tensors that share out all data.
 #include <cstdio>
 #include <cstdlib>
 
