@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/random.h"
 
@@ -147,15 +148,14 @@ class Block {
     const std::vector<double>& values() const { return values_; }  // (p), largest first
     const float* vectors() const { return q_.data(); }             // (p, d)
 
-    // |v S - value v| over the first k vectors together.  Call after improve().
-    double residual(int64_t k) {
-        std::vector<double> minus(size_t(p_ * p_), 0.0);
+    // |v S - value v| of the first k vectors.  Call after improve(), once.
+    std::vector<double> residuals(int64_t k) {
+        std::vector<double> minus(size_t(p_ * p_), 0.0), norms;
         for (int64_t i = 0; i < p_; ++i) minus[size_t(i * p_ + i)] = -values_[size_t(i)];
         combine(y_, minus, q_, 1);  // y is not needed any more
         const std::vector<double> gram = gram_of(y_, y_);
-        double sum = 0;
-        for (int64_t i = 0; i < k; ++i) sum += gram[size_t(i * p_ + i)];
-        return std::sqrt(sum);
+        for (int64_t i = 0; i < k; ++i) norms.push_back(std::sqrt(gram[size_t(i * p_ + i)]));
+        return norms;
     }
 
   private:
@@ -265,6 +265,27 @@ class Block {
     std::vector<double> values_;  // (p)
 };
 
+// A component's residual over its distance from the first variance that is left out bounds its angle to the right span.
+// The rounds end where that is small enough, or where the residuals are down at rounding level and do not improve.
+class Convergence {
+  public:
+    bool reached(const std::vector<double>& values, const std::vector<double>& residuals) {
+        const double beyond = values[residuals.size()];
+        double angle = 0, residual = 0, norm = 0;
+        for (size_t i = 0; i < residuals.size(); ++i) {
+            angle += std::pow(residuals[i] / (values[i] - beyond), 2);
+            residual += residuals[i] * residuals[i];
+            norm += values[i] * values[i];
+        }
+        const bool improves = residual < 0.5 * before_;
+        before_ = residual;
+        return angle <= 2e-5 * 2e-5 || (residual <= 2e-6 * 2e-6 * norm && !improves);
+    }
+
+  private:
+    double before_ = std::numeric_limits<double>::infinity();
+};
+
 void fix_sign(float* v, int64_t d) {
     int64_t most = 0;
     for (int64_t c = 1; c < d; ++c) {
@@ -291,17 +312,11 @@ Pca fit_pca(const Backend& b, const float* x, int64_t n, int64_t d, int64_t k, u
     Block block(b, p, d, seed);
 
     constexpr int kMostRounds = 100;
-    double explained = -1;
+    Convergence convergence;
     for (int round = 0; round < kMostRounds; ++round) {
         block.improve(s);
-        const std::vector<double>& v = block.values();
-        double now = 0;
-        for (int64_t i = 0; i < pca.k; ++i) now += v[size_t(i)];
-        const double gap = v[size_t(pca.k - 1)] - (pca.k < p ? v[size_t(pca.k)] : 0);
-        const bool sharp = block.residual(pca.k) <= 2e-5 * gap, still = std::fabs(now - explained) <= 1e-9 * now;
-        explained = now;
         if (progress) progress(0.4 + 0.6 * round / kMostRounds, "pca: round " + std::to_string(round + 1));
-        if (p == d || sharp || (still && round >= 4)) break;
+        if (p == d || convergence.reached(block.values(), block.residuals(pca.k))) break;
     }
     pca.components = download(b, block.vectors(), pca.k * d);
     for (int64_t i = 0; i < pca.k; ++i) {
