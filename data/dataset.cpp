@@ -191,9 +191,10 @@ Dataset make_dataset(const DatasetArrays& arrays, Needs needs, Rows rows, const 
         refuse(source, "expected rows within 0:" + std::to_string(all) + ", found " + std::to_string(rows.begin) + ":" +
                            std::to_string(rows.end) + "; choose others");
     }
-    if (rows.end - rows.begin < 2) {
-        refuse(source,
-               "expected at least two samples, found " + std::to_string(rows.end - rows.begin) + "; take more rows");
+    const int64_t least = needs.labels ? 2 : 1;  // there is nothing to learn from one sample, but it can be predicted
+    if (rows.end - rows.begin < least) {
+        refuse(source, "expected at least " + std::to_string(least) + (least == 1 ? " sample" : " samples") + ", found " +
+                           std::to_string(rows.end - rows.begin) + "; take more rows");
     }
     Dataset data;
     data.n = rows.end - rows.begin;

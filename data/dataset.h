@@ -5,7 +5,7 @@
 //     Dataset data = make_dataset(arrays, {.features = false, .labels = false}, {0, 5000});
 //
 // Refused, with the place and what to do: NaN and infinities; labels that are no whole numbers in [0, C); fewer than
-// two samples or classes; arrays of different lengths; probabilities outside [0, 1] or whose rows do not sum to 1
+// two samples (one, where no labels are needed) or classes; arrays of different lengths; probabilities outside [0, 1] or whose rows do not sum to 1
 // (within 1e-6 and 1e-3: float16 files are welcome).  Logits and probabilities are never guessed: logits that look like
 // probabilities (all rows in [0, 1] and summing to 1) are refused, and where both are given they must agree.
 #pragma once

@@ -112,8 +112,8 @@ TEST_F(Input, Rows) {
     data_says("expected rows within 0:3, found 0:4", all(), "0:4");
     data_says("found 4:3", all(), "4:");
     data_says("found 2:1", all(), "2:1");
-    data_says("expected at least two samples, found 1", all(), "0:1");
-    data_says("expected at least two samples, found 0", all(), "3:3");
+    data_says("expected at least 2 samples, found 1", all(), "0:1");
+    data_says("expected at least 2 samples, found 0", all(), "3:3");
     for (const char* bad : {"1", ":", "a:b", "1:2:3", "-1:2", "1 :2", "1:9223372036854775808"}) {
         data_says("--rows takes", all(), bad);
     }
@@ -189,7 +189,7 @@ TEST_F(Input, Shapes) {
     says("expected features as a matrix, a row per sample, found shape (3,); reshape",
          {"", npy("x.npy", {3}, features), g, "", "", ""}, none);
     says("expected at least one feature, found shape (3, 0)", {"", npy("x.npy", {3, 0}, {}), g, "", "", ""}, none);
-    says("expected at least two samples, found 1", {"", "", npy("x.npy", {1, 3}, logits), "", "", ""}, none);
+    says("expected at least 1 sample, found 0", {"", "", npy("x.npy", {0, 3}, {}), "", "", ""}, none);
     says("x.npy: expected as many rows as " + g + " has, 3, found 2; use arrays of the same samples",
          {"", npy("x.npy", {2, 2}, features), g, "", "", ""}, none);
     says("has, 3, found 2", {"", f, g, "", npy("x.npy", {2}, {0, 1}), ""}, none);
