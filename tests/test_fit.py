@@ -198,7 +198,7 @@ class Refusals(FitTest):
         self.assertIn("class", self.fit(self.data(change=one_class)))
         self.assertIn("1", self.fit(self.data(), "--rows", "0:1"))
         self.assertIn("rows", self.fit(self.data(labels=whole([0, 1, 2]))))
-        self.assertIn("2 classes", self.fit(self.data(logits=floats([[0.5]] * 150))))
+        self.assertIn("two classes", self.fit(self.data(logits=floats([[0.5]] * 150))))
         self.assertIn("features", self.fit(self.without("features")))
         self.assertIn("labels", self.fit(self.without("labels")))
 
