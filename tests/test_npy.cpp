@@ -132,8 +132,9 @@ TEST(Npy, FortranOrderAndRows) {
     const NpyArray c = parse(npy(dictionary("<i2", "(3, 2)"), column<int16_t>({0, 1, 10, 11, 20, 21})));
     EXPECT_EQ(c.to_integers(1, 3), (std::vector<int64_t>{10, 11, 20, 21}));
     EXPECT_TRUE(c.to_integers(2, 2).empty());
-    for (const auto& [begin, end] : {std::pair{-1, 2}, {2, 1}, {0, 4}, {4, 4}, {0, -2}}) {
-        EXPECT_NE(refusal([&] { c.to_integers(begin, end); }).find("expected rows within 0:3"), std::string::npos);
+    for (const auto& rows : {std::pair{-1, 2}, {2, 1}, {0, 4}, {4, 4}, {0, -2}}) {
+        EXPECT_NE(refusal([&] { c.to_integers(rows.first, rows.second); }).find("expected rows within 0:3"),
+                  std::string::npos);
     }
 }
 
