@@ -1,9 +1,9 @@
 // nw_bandwidth.cpp -- CPU backend of nw_bandwidth (contract: nw_smooth.h; distances: nw_kernel.h).
 //
-// Idea     the tiles of nw_smooth.cpp, and its two groups of neighbours: those of the query's own class and the others.  The
-//          nearest neighbour of either group is the same for every bandwidth, so one walk over the pairs serves the whole
-//          grid: a tile of squared distances D becomes D - near, and every bandwidth sums exp(h_g (D - near)) over it.
-//          When a block brings a nearer neighbour, the sums so far are scaled down first.  At the end
+// Idea     the tiles of nw_smooth.cpp, and its two groups of neighbours: those of the query's own class and the
+//          others.  The nearest neighbour of either group is the same for every bandwidth, so one walk over the pairs
+//          serves the whole grid: a tile of squared distances D becomes D - near, and every bandwidth sums exp(h_g (D -
+//          near)) over it. When a block brings a nearer neighbour, the sums so far are scaled down first.  At the end
 //
 //              nll_g = ln( 1 + e^(h_g (near_other - near_own)) sum_other / sum_own )
 // Numbers  float32; the sums of a block are added to the sums so far, block after block.
@@ -61,8 +61,8 @@ void start_panel(Panel& p, const Grid& grid, int64_t i, int64_t rows) {
 void rescale(Panel& p, int v, const Nearest& old, const Nearest& now, const Grid& grid) {
     for (int64_t g = 0; g < grid.G; ++g) {
         const V h = hn::Set(df, grid.h(g));
-        const V of_own = exp_lanes(df, hn::Mul(h, hn::Sub(old.own, now.own)));
-        const V of_other = exp_lanes(df, hn::Mul(h, hn::Sub(old.other, now.other)));
+        const V of_own = exp_weight_lanes(df, hn::Mul(h, hn::Sub(old.own, now.own)));
+        const V of_other = exp_weight_lanes(df, hn::Mul(h, hn::Sub(old.other, now.other)));
         put(hn::Mul(at(p.sum_own + g * kPanel, v), of_own), p.sum_own + g * kPanel, v);
         put(hn::Mul(at(p.sum_other + g * kPanel, v), of_other), p.sum_other + g * kPanel, v);
     }
@@ -89,7 +89,7 @@ void add_tile(Panel& p, float* tile, const int32_t* labels, int64_t refs, const 
             V own = hn::Zero(df), other = own;
             for (int64_t j = 0; j < refs; ++j) {
                 const Mask mine = own_lanes(p.own, v, labels[j]);
-                const V w = exp_lanes(df, hn::Mul(h, at(tile + j * kPanel, v)));
+                const V w = exp_weight_lanes(df, hn::Mul(h, at(tile + j * kPanel, v)));
                 own = hn::Add(own, hn::IfThenElseZero(mine, w));
                 other = hn::Add(other, hn::IfThenZeroElse(mine, w));
             }

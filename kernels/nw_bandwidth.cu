@@ -1,8 +1,8 @@
 // nw_bandwidth.cu -- CUDA backend of nw_bandwidth (contract: nw_smooth.h; tiles and threads: nw_smooth.cuh).
 //
-// Idea     a block owns 64 rows and walks over all rows in tiles of 64.  The nearest neighbour so far, of the own class and
-//          of the others, is the same for every bandwidth, so one walk serves the whole grid; a nearer one scales down
-//          the sums so far.  At the end
+// Idea     a block owns 64 rows and walks over all rows in tiles of 64.  The nearest neighbour so far, of the own class
+//          and of the others, is the same for every bandwidth, so one walk serves the whole grid; a nearer one scales
+//          down the sums so far.  At the end
 //              nll_g = ln( 1 + e^(h_g (near_other - near_own)) sum_other / sum_own )
 // Launch   grid = ceil(n / 64), block = 256.  Bandwidth g of column `lane` belongs to thread (lane, g mod 4).
 // Shared   28 KiB: two slices of 16 features, the tile, a line for joining groups.

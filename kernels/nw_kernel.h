@@ -9,9 +9,10 @@
 //              j = 1  [ D_1,0  .... D_1,15  ]       a sum across lanes, and a hard label costs one row of theta:
 //                :    [   :            :    ]       theta[label_j] += w_j.
 //
-// Numbers  D is the sum of (q - r)^2 as it stands, feature by feature.  The usual |q|^2 + |r|^2 - 2 q r loses all digits where
-//          a distance is small against the norms, and it is not faster here: the subtraction runs beside the multiply-add.
-//          A lane never sees another one, so that a row of the result does not depend on its neighbours in the panel.
+// Numbers  D is the sum of (q - r)^2 as it stands, feature by feature.  The usual |q|^2 + |r|^2 - 2 q r loses all digits
+//          where a distance is small against the norms, and it is not faster here: the subtraction runs beside the
+//          multiply-add. A lane never sees another one, so that a row of the result does not depend on its neighbours
+//          in the panel.
 //
 // Included once per SIMD target, after foreach_target.h, like every "-inl" header of Highway.
 #ifndef LC_KERNELS_NW_KERNEL_H_ONCE  // the rest is read once per SIMD target, this part only the first time

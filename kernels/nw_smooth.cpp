@@ -10,8 +10,8 @@
 //
 //          is known in log space however far the own class is away.  (h = -1 / (2 gamma^2), near = squared distance)
 // authors  weights are not relative to anything: two walks, first the sum of exp(h D), then the clamped weights.
-// soft     theta (C, lanes) += Y^T (C, refs) W (refs, lanes): the weights are a packed panel as they lie.  Here log_label
-//          is ln theta, and the few rows whose theta underflows are done again in double.
+// soft     theta (C, lanes) += Y^T (C, refs) W (refs, lanes): the weights are a packed panel as they lie.  Here
+//          log_label is ln theta, and the few rows whose theta underflows are done again in double.
 // Traffic  references are read from L2 or L3 once per chunk: some 0.6 B per cycle.  All else stays in L1.
 // Numbers  float32; sums over references run in order, block after block, whatever the threads do.
 // Profile  `make bench`
@@ -77,8 +77,8 @@ void add_weights(Panel& p, const float* weights, const BlockLabels& labels, int6
 
 // Scales what was summed so far to neighbours that are nearer.
 void rescale(Panel& p, int v, const Nearest& old, const Nearest& now, int64_t C) {
-    const V of_own = exp_lanes(df, hn::Mul(at(p.h, v), hn::Sub(old.own, now.own)));
-    const V of_other = exp_lanes(df, hn::Mul(at(p.h, v), hn::Sub(old.other, now.other)));
+    const V of_own = exp_weight_lanes(df, hn::Mul(at(p.h, v), hn::Sub(old.own, now.own)));
+    const V of_other = exp_weight_lanes(df, hn::Mul(at(p.h, v), hn::Sub(old.other, now.other)));
     for (int64_t c = 0; c < C; ++c) {
         const V factor = hn::IfThenElse(own_lanes(p.own, v, int32_t(c)), of_own, of_other);
         put(hn::Mul(at(p.theta + c * kPanel, v), factor), p.theta + c * kPanel, v);
@@ -98,7 +98,7 @@ void exact_tile(Panel& p, float* tile, const BlockLabels& labels, int64_t refs, 
         for (int64_t j = 0; j < refs; ++j) {
             const Mask mine = own_lanes(p.own, v, labels.hard == nullptr ? 0 : labels.hard[j]);
             const V near = hn::IfThenElse(mine, now.own, now.other);
-            const V w = exp_lanes(df, hn::Mul(h, hn::Sub(at(tile + j * kPanel, v), near)));
+            const V w = exp_weight_lanes(df, hn::Mul(h, hn::Sub(at(tile + j * kPanel, v), near)));
             sum = hn::Add(sum, w);
             put(w, tile + j * kPanel, v);
         }
@@ -111,8 +111,8 @@ void exact_tile(Panel& p, float* tile, const BlockLabels& labels, int64_t refs, 
 void finish_exact(Panel& p, float* log_label, int64_t C, bool hard) {
     for (int v = 0; v < kTileVectors; ++v) {
         const V h = at(p.h, v), own = at(p.near_own, v), other = at(p.near_other, v), nearest = hn::Min(own, other);
-        const V of_own = exp_lanes(df, hn::Mul(h, hn::Sub(own, nearest)));
-        const V of_other = exp_lanes(df, hn::Mul(h, hn::Sub(other, nearest)));
+        const V of_own = exp_weight_lanes(df, hn::Mul(h, hn::Sub(own, nearest)));
+        const V of_other = exp_weight_lanes(df, hn::Mul(h, hn::Sub(other, nearest)));
         V total = hn::Zero(df), own_sum = total;
         for (int64_t c = 0; c < C; ++c) {
             const Mask mine = own_lanes(p.own, v, int32_t(c));
@@ -136,7 +136,7 @@ void authors_sum(Panel& p, const float* tile, int64_t refs) {
     for (int v = 0; v < kTileVectors; ++v) {
         V sum = hn::Zero(df);
         for (int64_t j = 0; j < refs; ++j) {
-            sum = hn::Add(sum, exp_lanes(df, hn::Mul(at(p.h, v), at(tile + j * kPanel, v))));
+            sum = hn::Add(sum, exp_weight_lanes(df, hn::Mul(at(p.h, v), at(tile + j * kPanel, v))));
         }
         put(hn::Add(at(p.sum, v), sum), p.sum, v);
     }
@@ -153,7 +153,7 @@ void authors_tile(Panel& p, float* tile, const BlockLabels& labels, int64_t refs
     for (int v = 0; v < kTileVectors; ++v) {
         const V h = at(p.h, v), log_norm = at(p.log_norm, v);
         for (int64_t j = 0; j < refs; ++j) {
-            const V k = exp_lanes(df, hn::MulSub(h, at(tile + j * kPanel, v), log_norm));
+            const V k = exp_weight_lanes(df, hn::MulSub(h, at(tile + j * kPanel, v), log_norm));
             const V clamped = hn::IfThenElse(hn::Lt(k, least), least, hn::IfThenElse(hn::Gt(k, most), most, k));
             put(clamped, tile + j * kPanel, v);  // a NaN is neither less nor greater
         }

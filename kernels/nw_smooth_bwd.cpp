@@ -1,22 +1,23 @@
 // nw_smooth_bwd.cpp -- CPU backend of nw_smooth, backward (contract: nw_smooth.h; distances: nw_kernel.h).
 //
 // Idea     the same tiles as forward.  A tile of squared distances becomes a tile of g_ij / gamma_i^2, from the weights
-//          P_ij = exp(h D - log_norm_i) and a table A (C, lanes) of what each class is worth to each query; then the tile is
-//          used twice while it is in L1:
+//          P_ij = exp(h D - log_norm_i) and a table A (C, lanes) of what each class is worth to each query; then the
+//          tile is used twice while it is in L1:
 //
 //              dQ_i += sum_j g_ij (r_j - q_i)           rows: the queries of the panel      \  difference_rows: both sides are
 //              dR_j += sum_i g_ij (q_i - r_j)           rows: the references of the block   /  read along the features
 //
-// exact    with hard labels, a reference of the query's own class (where there is a gradient of log_label) has the weight
-//          u_ij = exp(h D - log_norm_i - log_label_i) among its class: at most 1, and right where P_ij and theta underflow.
+// exact    with hard labels, a reference of the query's own class (where there is a gradient of log_label) has the
+//          weight u_ij = exp(h D - log_norm_i - log_label_i) among its class: at most 1, and right where P_ij and theta
+//          underflow.
 //              other classes    g_ij = P_ij ( dtheta_ic - dot_i - dlog_i )                    dot_i = sum_c dtheta_ic theta_ic
 //              own class        g_ij = u_ij ( (dtheta_ic - dot_i) theta_ic + dlog_i (1 - theta_ic) )
 // authors  needs sum_k P_ik e_ik first: two walks.
 // soft     e_ij = sum_c Y_jc A_ic is one more product per tile.
-// Threads  dR is added up over all queries: kSlots fixed groups of chunks each have a dR of their own, which are added in
-//          order at the end.  So the bits do not depend on the number of threads, for 16 m d floats of memory.
-// Numbers  float32; differences are taken before they are multiplied, so that a gradient between near neighbours does not
-//          drown in the rounding of their distance to the origin.
+// Threads  dR is added up over all queries: kSlots fixed groups of chunks each have a dR of their own, which are added
+//          in order at the end.  So the bits do not depend on the number of threads, for 16 m d floats of memory.
+// Numbers  float32; differences are taken before they are multiplied, so that a gradient between near neighbours does
+//          not drown in the rounding of their distance to the origin.
 // Profile  `make bench`
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/nw_smooth_bwd.cpp"

@@ -1,19 +1,19 @@
 // nw_smooth_bwd.cu -- CUDA backend of nw_smooth, backward (contract: nw_smooth.h; tiles and threads: nw_smooth.cuh).
 //
-// Idea     first a small kernel folds the upstream gradients into a table A (C, n): what a reference of class c is worth to
-//          query i.  Then one kernel in three roles: a block owns 64 rows of one set, walks over the other in tiles of 64,
-//          turns the tile of squared distances into one of g_ij / gamma_i^2, and
+// Idea     first a small kernel folds the upstream gradients into a table A (C, n): what a reference of class c is
+//          worth to query i.  Then one kernel in three roles: a block owns 64 rows of one set, walks over the other in
+//          tiles of 64, turns the tile of squared distances into one of g_ij / gamma_i^2, and
 //              shift   owner Q   adds up P_ij e_ij for form authors, which its other roles need
 //              dQ      owner Q   dQ_i += sum_j g_ij (r_j - q_i), and dgamma_i
 //              dR      owner R   dR_j += sum_i g_ij (q_i - r_j)
 //          So every gradient has one owner: no atomics, one order; the price is that distances are computed twice.
-// Own      with hard labels and form exact, a reference of the query's own class has the weight
-//          u_ij = exp(s_ij - log_norm_i - log_label_i) within its class, at most 1, and A its worth relative to that: right
-//          where P_ij and theta underflow.
+// Own      with hard labels and form exact, a reference of the query's own class has the weight u_ij = exp(s_ij -
+//          log_norm_i - log_label_i) within its class, at most 1, and A its worth relative to that: right where P_ij
+//          and theta underflow.
 // Launch   prepare: a thread per query.  roles: grid = ceil(rows of the owner / 64), block = 256.
 // Shared   28 KiB: two slices of 16 features, the tile, a line for joining groups.
-// Traffic  per tile 4 (64, d) floats are read from L1 or L2 and (64, d) added to, for 4096 pairs of 6 d + 40 instructions: bound
-//          by arithmetic.
+// Traffic  per tile 4 (64, d) floats are read from L1 or L2 and (64, d) added to, for 4096 pairs of 6 d + 40
+//          instructions: bound by arithmetic.
 // Numbers  float32, accurate expf; differences are taken before they are multiplied.
 // Profile  `make sim-profile OP=nw_smooth_bwd`
 #include "kernels/nw_smooth.cuh"

@@ -1,6 +1,7 @@
 // simd_math.h -- exp and log of every lane of a vector, for every SIMD target.
 //
 //     V exp_lanes(d, x)      within 1 ulp, denormal results too; exp(-inf) = 0, exp(+inf) = +inf
+//     V exp_weight_lanes  the same for x <= 88, but 0 below -86
 //     V log_lanes(d, x)      within 1 ulp, denormal x too; log(0) = -inf, log(+inf) = +inf, log(x < 0) = NaN
 //     V log1p_lanes(d, x)    log(1 + x) within 2 ulp, small x too; log1p(-1) = -inf, log1p(+inf) = +inf
 //                            NaN stays NaN in all of them
@@ -40,12 +41,16 @@ HWY_INLINE hn::Vec<D> pow2_lanes(D d, VI n) {
 }
 
 // exp(x) = 2^n exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V exp_lanes(D d, V x) {
-    const hn::RebindToSigned<D> di;
+template <class V>
+struct ExpParts {
+    V p;        // exp(r)
+    V shifted;  // n in the low bits of its mantissa
+};
+constexpr float kExpShifter = 12582912.0f;  // 1.5 * 2^23: adding it pushes the fraction out of the mantissa
 
-    // Adding 1.5 * 2^23 pushes the fraction out of the mantissa: what is left in its low bits is n.
-    const V shifter = hn::Set(d, 12582912.0f);
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE ExpParts<V> exp_parts(D d, V x) {
+    const V shifter = hn::Set(d, kExpShifter);
     const V shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), shifter);
     const V n = hn::Sub(shifted, shifter);
     const V r = hn::NegMulAdd(n, hn::Set(d, kLn2Low), hn::NegMulAdd(n, hn::Set(d, kLn2High), x));
@@ -62,10 +67,17 @@ HWY_INLINE V exp_lanes(D d, V x) {
     p = hn::MulAdd(p, hn::Mul(r, r), r);
     p = hn::Add(p, hn::Set(d, 1.0f));
     #endif
+    return {p, shifted};
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp_lanes(D d, V x) {
+    const hn::RebindToSigned<D> di;
+    const auto [p, shifted] = exp_parts(d, x);
 
     // Two factors, because 2^n itself leaves the range of float32 for n = 128 and n < -126.  Only the second one can
     // round, so that denormal results are rounded once.
-    const auto whole = hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, shifter));
+    const auto whole = hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, hn::Set(d, kExpShifter)));
     const auto half = hn::ShiftRight<1>(whole);
     const V y = hn::Mul(hn::Mul(p, pow2_lanes(d, half)), pow2_lanes(d, hn::Sub(whole, half)));
 
@@ -73,6 +85,17 @@ HWY_INLINE V exp_lanes(D d, V x) {
     const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
     const V bounded = hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -104.0f)), y);
     return hn::IfThenElse(hn::Gt(x, hn::Set(d, 89.0f)), infinity, bounded);
+}
+
+// exp(x) for weights, x <= 88: 0 below -86 where exp_lanes goes on to the denormals, at two thirds of its price.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp_weight_lanes(D d, V x) {
+    const hn::RebindToSigned<D> di;
+    const auto [p, shifted] = exp_parts(d, x);
+    const auto one = hn::Set(di, 127 << 23);
+    const V pow2 =
+        hn::BitCast(d, hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, shifted)), one));  // the rest is shifted out
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -86.0f)), hn::Mul(p, pow2));     // a NaN is still in p
 }
 
 // log(x) = e ln 2 + log(1 + f) with x = 2^e (1 + f) and sqrt(1/2) <= 1 + f < sqrt(2).

@@ -82,8 +82,12 @@ def mutants_of(path):
 
 
 def ops_of(path):
-    header = pathlib.Path(path).with_suffix(".h").read_text()
-    return re.findall(r"^LC_OP\((\w+)", header, re.M)
+    """The ops of the contract: op.h beside op.cu, else the contract that its includes lead to (nw_smooth_bwd.cu)."""
+    header = pathlib.Path(path).with_suffix(".h")
+    if not header.exists():
+        included = re.findall(r'#include "kernels/(\w+)\.cuh"', pathlib.Path(path).read_text())
+        header = next(h for name in included if (h := header.with_name(name + ".h")).exists())
+    return re.findall(r"^LC_OP\((\w+)", header.read_text(), re.M)
 
 
 def verdict(mutant, options, folder):

@@ -17,6 +17,12 @@ void exp_array(float* out, const float* x, int64_t n) {
     const hn::ScalableTag<float> d;
     for (int64_t i = 0; i < n; i += int64_t(hn::Lanes(d))) hn::StoreU(exp_lanes(d, hn::LoadU(d, x + i)), d, out + i);
 }
+void exp_weight_array(float* out, const float* x, int64_t n) {
+    const hn::ScalableTag<float> d;
+    for (int64_t i = 0; i < n; i += int64_t(hn::Lanes(d))) {
+        hn::StoreU(exp_weight_lanes(d, hn::LoadU(d, x + i)), d, out + i);
+    }
+}
 void log_array(float* out, const float* x, int64_t n) {
     const hn::ScalableTag<float> d;
     for (int64_t i = 0; i < n; i += int64_t(hn::Lanes(d))) hn::StoreU(log_lanes(d, hn::LoadU(d, x + i)), d, out + i);
@@ -42,6 +48,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace lc::cpu {
 HWY_EXPORT(exp_array);
+HWY_EXPORT(exp_weight_array);
 HWY_EXPORT(log_array);
 HWY_EXPORT(log1p_array);
 
@@ -236,6 +243,29 @@ TEST_F(SimdMath, SpecialValuesOfExp) {
         EXPECT_EQ(y[13], 1.0f);
         EXPECT_TRUE(std::isnan(y[14]));
         EXPECT_EQ(y[15], kInfinity) << "one float above the last with a finite result";
+    });
+}
+
+// Between -86 and 88 the bits of exp_lanes, below it zero; a NaN with any payload stays a NaN.
+TEST_F(SimdMath, WeightsAreExpWithoutDenormals) {
+    on_every_target([] {
+        std::vector<float> x;
+        for (int i = 0; i < 16000; ++i) x.push_back(-86.0f + float(i) * 0.010875f);
+        std::vector<float> y = x;
+        HWY_DYNAMIC_DISPATCH(exp_weight_array)(y.data(), y.data(), int64_t(y.size()));
+        const std::vector<float> e = exp_of(x);
+        for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(bits_of(y[i]), bits_of(e[i])) << "exp(" << x[i] << ")";
+
+        float payload;
+        const uint32_t odd_nan = 0xffc0dea5u;
+        std::memcpy(&payload, &odd_nan, 4);
+        std::vector<float> z(16, 0.0f);
+        z[0] = -86.00001f, z[1] = -1e30f, z[2] = -kInfinity, z[3] = kNaN, z[4] = payload;
+        HWY_DYNAMIC_DISPATCH(exp_weight_array)(z.data(), z.data(), 16);
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(bits_of(z[size_t(i)]), 0u) << i;
+        EXPECT_NE(z[3], z[3]);
+        EXPECT_NE(z[4], z[4]);
+        EXPECT_EQ(z[5], 1.0f);
     });
 }
 
