@@ -88,11 +88,11 @@ def theta_seconds(n=20_000, block=2_000):
     return time.perf_counter() - start
 
 
-def ours(folder, program):
-    done = subprocess.run([folder / program, "--json"], capture_output=True, text=True)
+def ours(folder):
+    done = subprocess.run([folder / "local_net", "--json"], capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"pytorch.py: {folder / program} failed; build it with `make bench`\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+        sys.exit(f"pytorch.py: {folder / 'local_net'} failed; build it with `make bench`\n{done.stderr}")
+    return json.loads(done.stdout)
 
 
 def main():
@@ -112,10 +112,11 @@ def main():
         best[name] = min(best.get(name, 1e30), seconds)
 
     for _ in range(1 if args.quick else 3):
-        turn("epoch", ours(args.bench, "local_net")["epoch_seconds"])
+        own = ours(args.bench)
+        turn("epoch", own["epoch_seconds"])
+        turn("theta", own["theta_seconds"])
         turn("epoch, products", epoch_seconds(data, squares_by_product))
         turn("epoch, broadcast", epoch_seconds(data, squares_by_broadcast))
-        turn("theta", ours(args.bench, "nw_smooth")["forward_seconds"])
         turn("theta, blocks", theta_seconds())
     print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
     print(f"{'':34}{'PyTorch s':>12}{'LoCal s':>12}{'ratio':>9}")
