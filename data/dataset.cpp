@@ -193,8 +193,8 @@ Dataset make_dataset(const DatasetArrays& arrays, Needs needs, Rows rows, const 
     }
     const int64_t least = needs.labels ? 2 : 1;  // there is nothing to learn from one sample, but it can be predicted
     if (rows.end - rows.begin < least) {
-        refuse(source, "expected at least " + std::to_string(least) + (least == 1 ? " sample" : " samples") + ", found " +
-                           std::to_string(rows.end - rows.begin) + "; take more rows");
+        refuse(source, "expected at least " + std::to_string(least) + (least == 1 ? " sample" : " samples") +
+                           ", found " + std::to_string(rows.end - rows.begin) + "; take more rows");
     }
     Dataset data;
     data.n = rows.end - rows.begin;
