@@ -1,18 +1,18 @@
 // nw_kernel.h -- what the CPU files of nw_smooth.h share: squared distances with the queries in the lanes.
 //
-//             lane      0 ............... 15        a panel: kPanel queries (16 on AVX2), turned round: (d, kPanel)
-//                     ┌─────────────────────┐
-//          feature 0  │ q_0,0  ..... q_15,0 │       A block of up to kRefs references passes by, six rows at a time.  Their
-//              :      │   :            :    │       squared distances fill a tile (kRefs, kPanel), which stays in L1 while
-//                     └─────────────────────┘       everything that follows walks over it: nearest neighbour, exp, the sum
-//          r_j, j = 0 [ D_0,0  .... D_0,15  ]       of its class, products.  All of that is plain vector arithmetic without
-//              j = 1  [ D_1,0  .... D_1,15  ]       a sum across lanes, and a hard label costs one row of theta:
-//                :    [   :            :    ]       theta[label_j] += w_j.
+//          lane      0 ............... 15        a panel: kPanel queries (16 on AVX2), turned round: (d, kPanel)
+//                  ┌─────────────────────┐
+//       feature 0  │ q_0,0  ..... q_15,0 │       A block of up to kRefs references passes by, six rows at a time.
+//           :      │   :            :    │       Their squared distances fill a tile (kRefs, kPanel), which stays in
+//                  └─────────────────────┘       L1 while all that follows walks over it: nearest neighbour, exp, the
+//       r_j, j = 0 [ D_0,0  .... D_0,15  ]       sum of its class, products.  That is plain vector arithmetic without
+//           j = 1  [ D_1,0  .... D_1,15  ]       a sum across lanes, and a hard label costs one row of theta:
+//             :    [   :            :    ]       theta[label_j] += w_j.
 //
-// Numbers  D is the sum of (q - r)^2 as it stands, feature by feature.  The usual |q|^2 + |r|^2 - 2 q r loses all digits
-//          where a distance is small against the norms, and it is not faster here: the subtraction runs beside the
-//          multiply-add. A lane never sees another one, so that a row of the result does not depend on its neighbours
-//          in the panel.
+// Numbers  D is the sum of (q - r)^2 as it stands, feature by feature.  The usual |q|^2 + |r|^2 - 2 q r loses all
+//          digits where a distance is small against the norms, and on machines that add and multiply in different
+//          units it is hardly faster: the subtraction runs beside the multiply-add.  A lane never sees another one, so
+//          that a row of the result does not depend on its neighbours in the panel.
 //
 // Included once per SIMD target, after foreach_target.h, like every "-inl" header of Highway.
 #ifndef LC_KERNELS_NW_KERNEL_H_ONCE  // the rest is read once per SIMD target, this part only the first time

@@ -2,14 +2,14 @@
 //
 // Idea     a block owns 64 queries and walks over the references in tiles of 64.  A query's neighbours are two groups,
 //          those of its own class (where log_label is asked for) and the others; each group has its nearest neighbour
-//          so far, and weights relative to it, so that neither sum underflows.  A nearer one scales down what was summed
-//          before. Form authors has no such reference point: two walks, first the sum of exp(s), then the clamped
-//          weights.
+//          so far, and weights relative to it, so that neither sum underflows.  A nearer one scales down what was
+//          summed before.  Form authors has no such reference point: two walks, first the sum of exp(s), then the
+//          clamped weights.
 // Launch   grid = ceil(n / 64), block = 256.  Lanes past n compute with zeros and store nothing; references past m are
 //          left out of every loop.
 // Classes  the sums (C, 64) of a block lie in shared memory where C <= 40, else in a workspace of n C floats.  Class c
-//          of column `lane` belongs to thread (lane, c mod 4): one owner each, so no atomics and a fixed order.  In that
-//          loop a warp has one label at a time, hence no divergence, and 32 neighbouring sums.
+//          of column `lane` belongs to thread (lane, c mod 4): one owner each, so no atomics and a fixed order.  In
+//          that loop a warp has one label at a time, hence no divergence, and 32 neighbouring sums.
 // Shared   27 KiB: two slices of 16 features, the tile, a line for joining groups; and the sums: 256 C B.
 // Traffic  per tile 2 (64, d) floats from L1 or L2 for 4096 pairs of 3 d + 2 C + 30 instructions: bound by arithmetic.
 // Numbers  float32, accurate expf and logf; every sum has one order.

@@ -4,13 +4,14 @@
 //
 //                        owner   0 ............ 63
 //        walked  j = 0   [ D_0,0  ....... D_0,63 ]      256 threads, twice:
-//                j = 1   [ D_1,0  ....... D_1,63 ]        distances   thread (tx, ty) of 16 x 16 computes 4 x 4 of D in
-//                  :     [   :              :    ]                    registers, from slices of kStep features
-//                j = 63  [                       ]        all else    thread (lane, group) of 64 x 4 owns a column; groups
-//                                                                     share out its rows j, classes c or bandwidths g
+//                j = 1   [ D_1,0  ....... D_1,63 ]        distances   thread (tx, ty) of 16 x 16 computes 4 x 4 of D
+//                  :     [   :              :    ]                    in registers, from slices of kStep features
+//                j = 63  [                       ]        all else    thread (lane, group) of 64 x 4 owns a column;
+//                                                                     groups share out its rows j, classes c or
+//                                                                     bandwidths g
 //
-// The sum of (q - r)^2 as it stands: no norms, nothing cancels.  Rows are kPitch floats apart: 16-byte aligned for float4, and
-// a warp that reads or writes along a row touches 32 different banks.
+// The sum of (q - r)^2 as it stands: no norms, nothing cancels.  Rows are kPitch floats apart: 16-byte aligned for
+// float4, and a warp that reads or writes along a row touches 32 different banks.
 #pragma once
 #include "kernels/device.cuh"
 #include "kernels/nw_smooth.h"

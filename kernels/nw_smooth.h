@@ -77,8 +77,8 @@ LC_OP(nw_smooth, const NwOutput& out, const NwSmooth& in, Stream s);
 LC_OP(nw_smooth_bwd, const NwGradients& out, const float* dtheta, const float* dlog_label, const NwOutput& forward,
       const NwSmooth& in, Stream s);
 
-// The leave-one-out log-loss of every row for a whole grid of bandwidths, in one walk over the pairs: how `gamma = auto`
-// is found.
+// The leave-one-out log-loss of every row for a whole grid of bandwidths, in one walk over the pairs: how
+// `gamma = auto` is found.
 //
 //     nll_ig = -ln theta_{i, label_i} with gamma_g, form exact, leave one out            Z (n, d)    nll (n, G)
 //

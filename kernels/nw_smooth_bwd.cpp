@@ -4,13 +4,13 @@
 //          P_ij = exp(h D - log_norm_i) and a table A (C, lanes) of what each class is worth to each query; then the
 //          tile is used twice while it is in L1:
 //
-//              dQ_i += sum_j g_ij (r_j - q_i)           rows: the queries of the panel      \  difference_rows: both sides are
-//              dR_j += sum_i g_ij (q_i - r_j)           rows: the references of the block   /  read along the features
+//              dQ_i += sum_j g_ij (r_j - q_i)       rows: the queries of the panel      \  difference_rows: both sides
+//              dR_j += sum_i g_ij (q_i - r_j)       rows: the references of the block   /  are read along the features
 //
 // exact    with hard labels, a reference of the query's own class (where there is a gradient of log_label) has the
 //          weight u_ij = exp(h D - log_norm_i - log_label_i) among its class: at most 1, and right where P_ij and theta
 //          underflow.
-//              other classes    g_ij = P_ij ( dtheta_ic - dot_i - dlog_i )                    dot_i = sum_c dtheta_ic theta_ic
+//              other classes    g_ij = P_ij ( dtheta_ic - dot_i - dlog_i )            dot_i = sum_c dtheta_ic theta_ic
 //              own class        g_ij = u_ij ( (dtheta_ic - dot_i) theta_ic + dlog_i (1 - theta_ic) )
 // authors  needs sum_k P_ik e_ik first: two walks.
 // soft     e_ij = sum_c Y_jc A_ic is one more product per tile.
@@ -114,7 +114,7 @@ void start_panel(Panel& p, const Backward& b, int64_t i, int64_t rows) {
 
 // ---- a tile of g_ij -------------------------------------------------------------------------------------------------
 
-// The worth of a block of references to a panel: with hard labels rows of A, with soft ones rows of their product with A.
+// The worth of a block of references to a panel: with hard labels rows of A, with soft ones rows of a product with A.
 struct Worth {
     const float* rows;      // (C, kPanel) or (refs, kPanel)
     const int32_t* labels;  // (refs) or null

@@ -103,7 +103,7 @@ __device__ __forceinline__ float pull_of(const NwBackward& b, const NwQuery& q, 
 
 // ---- one role -------------------------------------------------------------------------------------------------------
 
-// out (row of this thread, features k + 4 group ..) += sum over the walked rows of g (walked - owner); slices as staged.
+// row, features k + 4 group ..: += the sum over the walked rows of g (walked - owner); slices as staged.
 __device__ __forceinline__ void add_differences(float* row, const NwShared& s, int rows, int64_t k, int64_t d) {
     const NwThread t = nw_thread();
     const int f = 4 * t.group;

@@ -1,4 +1,5 @@
-// nw_threads.h -- what the CPU files of nw_smooth.h share outside SIMD code: threads with scratch memory, checks of values.
+// nw_threads.h -- what the CPU files of nw_smooth.h share outside SIMD code: threads with scratch memory, checks of
+// values.
 #pragma once
 #include <hwy/aligned_allocator.h>
 #include <omp.h>
@@ -8,8 +9,8 @@
 
 namespace lc::cpu {
 
-// Below it, ln theta of soft labels may have lost neighbours to underflow: theta = e^-60 is still 1e12 times the smallest
-// normal number.
+// Below it, ln theta of soft labels may have lost neighbours to underflow: theta = e^-60 is still 1e12 times the
+// smallest normal number.
 constexpr float kTrustedLog = -60.0f;
 
 // for_each_chunk (parallel.h) whose body gets `floats` floats of scratch memory, 64-byte aligned, as third argument.

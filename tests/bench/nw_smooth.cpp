@@ -2,9 +2,10 @@
 //
 //     make bench BENCHFLAGS=--quick            all benchmarks, this one among them
 //
-// Counted are the operations that the formulas need per pair of points, as if all were multiply-adds: 2 d for a distance or a
-// sum of differences, 2 C for the labels, 20 for an exponential and what surrounds it.  The peak is measured between the
-// turns, because whatever else runs on the machine disturbs both alike; the best time and the best peak count.
+// Counted are the operations that the formulas need per pair of points, as if all were multiply-adds: 2 d for a
+// distance or a sum of differences, 2 C for the labels, 20 for an exponential and what surrounds it.  The peak is
+// measured between the turns, because whatever else runs on the machine disturbs both alike; the best time and the best
+// peak count.
 #include "kernels/nw_smooth.h"
 
 #include <algorithm>
