@@ -17,6 +17,7 @@
 #include "kernels/eltwise.h"
 #include "kernels/gemm.h"
 #include "kernels/js_ce_loss.h"
+#include "kernels/knn.h"
 #include "kernels/nw_smooth.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
@@ -54,7 +55,8 @@ namespace lc {
     X(nw_smooth)       /*  nw_smooth.h  class probabilities of the neighbourhood    */ \
     X(nw_smooth_bwd)   /*  nw_smooth.h  its gradients                               */ \
     X(nw_bandwidth)    /*  nw_smooth.h  its leave-one-out loss for many bandwidths  */ \
-    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */
+    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */ \
+    X(knn)             /*  knn.h        distances of the k nearest neighbours       */
 
 enum class Copy { to_device, to_host, on_device };
 

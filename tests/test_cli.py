@@ -57,12 +57,12 @@ class Program(CliTest):
         text = self.good("--help")
         self.assertEqual(text, self.good("-h"))
         commands = [line.split()[0] for line in text.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
-        self.assertEqual(commands, ["devices", "inspect"])
+        self.assertEqual(commands, ["fit", "apply", "inspect", "devices"])
         for command in commands:
             self.assertIn("Example:", self.good(command, "--help"))
 
     def test_no_command(self):
-        self.assertIn("expected a command (devices", self.refused())
+        self.assertIn("expected a command (fit, apply, ", self.refused())
 
     def test_a_mistyped_command_gets_a_suggestion(self):
         for typed in ("device", "devcies", "evices", "devices2"):
