@@ -39,7 +39,8 @@ class HeaderParser {
             value_of(key);
             if (!accept(',') && peek() != '}') bad("',' or '}'" + found());
         }
-        if (peek() != '\0') bad("nothing after '}'" + found());
+        peek();
+        if (at_ < text_.size()) bad("nothing after '}'" + found());  // not even a NUL
         if (seen_.size() != 3) bad("the keys descr, fortran_order and shape, found " + std::to_string(seen_.size()));
     }
 

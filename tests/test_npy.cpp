@@ -224,6 +224,7 @@ TEST(Npy, DamagedHeaders) {
           "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)"}) {
         says(npy(header, "1234"), "the .npy header is damaged");
     }
+    says(npy(dictionary("<f4", "(1,)") + std::string("\0", 1), "1234"), "expected nothing after '}'");
     std::string many;
     for (int i = 0; i < 65; ++i) many += "1,";
     says(npy(dictionary("<f4", "(" + many + ")"), "1234"), "at most 64 dimensions");
