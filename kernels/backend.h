@@ -17,6 +17,7 @@
 #include "kernels/eltwise.h"
 #include "kernels/gemm.h"
 #include "kernels/js_ce_loss.h"
+#include "kernels/knn.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
 #include "kernels/softmax.h"
@@ -50,7 +51,8 @@ namespace lc {
     X(col_moment2)     /*  affine.h     mean of (x - mean)^2 of each column         */ \
     X(gather_rows)     /*  affine.h     rows of a table by index                    */ \
     X(adam)            /*  adam.h       one step of the optimiser                   */ \
-    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */
+    X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */ \
+    X(knn)             /*  knn.h        distances of the k nearest neighbours       */
 
 enum class Copy { to_device, to_host, on_device };
 
