@@ -190,7 +190,7 @@ void store_panel(const NwOutput& out, const NwSmooth& in, const Panel& p, const 
     }
 }
 
-// Queries begin .. end, at most kChunk.  scratch: see scratch_floats().
+// Queries begin .. end, at most kChunk.  scratch: a tile, soft labels turned round, then q and theta of every panel.
 void smooth_chunk(const NwOutput& out, const NwSmooth& in, int64_t begin, int64_t end, float* scratch) {
     const bool exact = in.form == NwForm::exact, hard = in.labels != nullptr;
     const int64_t C = in.C;

@@ -12,8 +12,8 @@
 //          and theta underflow.
 // Launch   prepare: a thread per query.  roles: grid = ceil(rows of the owner / 64), block = 256.
 // Shared   28 KiB: two slices of 16 features, the tile, a line for joining groups.
-// Traffic  per tile 4 (64, d) floats are read from L1 or L2 and (64, d) added to, for 4096 pairs of 6 d + 40
-//          instructions: bound by arithmetic.
+// Traffic  per tile 4 (64, d) floats are read from L1 or L2 and (64, d) added to, in a workspace where the rows of the
+//          owner are neighbours, for 4096 pairs of 6 d + 40 instructions: bound by arithmetic.
 // Numbers  float32, accurate expf; differences are taken before they are multiplied.
 // Profile  `make sim-profile OP=nw_smooth_bwd`
 #include "kernels/nw_smooth.cuh"
@@ -21,13 +21,12 @@
 
 namespace lc::LC_CUDA_NS {
 
-struct NwQuery {  // one query, as the roles need it
-    float h;      // -1 / (2 gamma^2)
-    float log_norm;
-    float log_label;
-    float shift;  // subtracted from the worth of every reference
-    float rare;   // soft labels, where theta_l underflowed: dlog_label, which A cannot hold
-    int own;      // class with weights u_ij; -1: none
+struct NwQueries {     // the queries as the roles need them, each array (n)
+    float* h;          // -1 / (2 gamma^2)
+    float* log_label;  // -inf: no pull
+    float* shift;      // subtracted from the worth of every reference
+    float* rare;       // soft labels, where theta_l underflowed: dlog_label, which A cannot hold
+    int* own;          // class with weights u_ij; -1: none
 };
 
 struct NwBackward {
@@ -35,8 +34,8 @@ struct NwBackward {
     NwOutput forward;
     const float* dtheta;      // (n, C)
     const float* dlog_label;  // (n) or null
-    NwQuery* queries;         // (n)
-    float* A;                 // (C, n)
+    NwQueries queries;
+    float* A;  // (C, n)
 };
 
 __global__ void __launch_bounds__(kNwBlock) nw_prepare_kernel(NwBackward b) {
@@ -54,20 +53,25 @@ __global__ void __launch_bounds__(kNwBlock) nw_prepare_kernel(NwBackward b) {
     const float shift = exact ? dot + dlog : 0.0f;
     const float folded = exact && hard ? shift : 0.0f;  // hard labels: A holds all of it
     for (int64_t c = 0; c < in.C; ++c) b.A[c * in.n + i] = dtheta[c] - folded;
-    NwQuery q = {exponent_of(gamma_of(in, i)), b.forward.log_norm[i], log_label, shift - folded, 0.0f, -1};
+    float rare = 0.0f;
+    int own = -1;
     if (pulled) {
         const int y = in.query_labels[i];
         float& a = b.A[y * in.n + i];
         if (exact && hard) {
-            q.own = y;
+            own = y;
             a = (dtheta[y] - dot) * expf(log_label) - dlog * expm1f(log_label);
         } else if (exact && log_label < kTrustedLog) {
-            q.rare = dlog;
+            rare = dlog;
         } else {
             a += dlog * expf(-log_label);
         }
     }
-    b.queries[i] = q;
+    b.queries.h[i] = exponent_of(gamma_of(in, i));
+    b.queries.log_label[i] = log_label;
+    b.queries.shift[i] = shift - folded;
+    b.queries.rare[i] = rare;
+    b.queries.own[i] = own;
 }
 
 // ---- one pair -------------------------------------------------------------------------------------------------------
@@ -87,24 +91,28 @@ enum class NwRole { shift, dQ, dR };
 
 // g_ij / gamma_i^2; in role shift P_ij e_ij.
 template <NwRole kRole>
-__device__ __forceinline__ float pull_of(const NwBackward& b, const NwQuery& q, int64_t i, int64_t j, float D) {
-    const bool mine = q.own >= 0 && b.in.labels[j] == q.own;
-    const float s = q.h * D - q.log_norm, weight = expf(mine ? s - q.log_label : s);
+__device__ __forceinline__ float pull_of(const NwBackward& b, int64_t i, int64_t j, float D) {
+    const NwQueries& q = b.queries;
+    const bool mine = q.own[i] >= 0 && b.in.labels[j] == q.own[i];
+    const float h = q.h[i], s = h * D - b.forward.log_norm[i], weight = expf(mine ? s - q.log_label[i] : s);
     float worth = worth_of(b, i, j);
     if (b.in.form == NwForm::authors && (weight < kNwFloor || weight > 1.0f - kNwFloor)) worth = 0.0f;
     if (kRole == NwRole::shift) return weight * worth;
-    float g = weight * (worth - q.shift);
-    if (q.rare != 0.0f) {
+    float g = weight * (worth - q.shift[i]);
+    if (q.rare[i] != 0.0f) {
         const float Y = b.in.soft[j * b.in.C + b.in.query_labels[i]];
-        if (Y != 0.0f) g += q.rare * expf(s - q.log_label + logf(Y));
+        if (Y != 0.0f) g += q.rare[i] * expf(s - q.log_label[i] + logf(Y));
     }
-    return g * (-2.0f * q.h);
+    return g * (-2.0f * h);
 }
 
 // ---- one role -------------------------------------------------------------------------------------------------------
 
-// row, features k + 4 group ..: += the sum over the walked rows of g (walked - owner); slices as staged.
-__device__ __forceinline__ void add_differences(float* row, const NwShared& s, int rows, int64_t k, int64_t d) {
+// The features of this thread among those of a slice: 4 of 16.
+__device__ __forceinline__ bool owns_feature(int64_t k) { return k % kStep / 4 == nw_thread().group; }
+
+// sums[feature][lane] += sum over the walked rows of g (walked - owner), for the features k .. of the staged slices.
+__device__ __forceinline__ void add_differences(float* sums, const NwShared& s, int rows, int64_t k, int64_t d) {
     const NwThread t = nw_thread();
     const int f = 4 * t.group;
     float own[4], sum[4] = {};
@@ -117,49 +125,64 @@ __device__ __forceinline__ void add_differences(float* row, const NwShared& s, i
     }
 #pragma unroll
     for (int u = 0; u < 4; ++u) {
-        if (k + f + u < d) row[k + f + u] += sum[u];
+        if (k + f + u < d) sums[(k + f + u) * kSide + t.lane] += sum[u];
     }
 }
 
-// out: dQ (n, d) or dR (m, d); row_dgamma (n) or null, in role dQ.  Role shift writes into b.queries.
+// The tile D becomes g_ij / gamma_i^2.  Returns the sum over this thread's rows of P e or g D.
 template <NwRole kRole>
-__global__ void __launch_bounds__(kNwBlock, 3) nw_backward_kernel(NwBackward b, float* out, float* row_dgamma) {
+__device__ __forceinline__ float gradient_tile(const NwBackward& b, float* D, bool inside, int64_t o, int64_t w,
+                                               int rows) {
+    const NwThread t = nw_thread();
+    float sum = 0.0f;
+    for (int r = t.group; r < rows; r += kGroups) {
+        float& cell = D[r * kPitch + t.lane];
+        const int64_t i = kRole == NwRole::dR ? w + r : o, j = kRole == NwRole::dR ? o : w + r;
+        const bool counts = inside && !(b.in.leave_one_out && i == j);
+        const float D2 = cell;
+        cell = counts ? pull_of<kRole>(b, i, j, D2) : 0.0f;
+        if (counts && kRole != NwRole::dR) sum += kRole == NwRole::shift ? cell : cell * D2;
+    }
+    return sum;
+}
+
+// out: dQ (n, d) or dR (m, d); workspace: so many rows in whole tiles, each turned round (d, kSide); row_dgamma (n) or
+// null, in role dQ.  Role shift writes into b.queries.
+template <NwRole kRole>
+__global__ void __launch_bounds__(kNwBlock, 3)
+    nw_backward_kernel(NwBackward b, float* out, float* workspace, float* row_dgamma) {
     LC_NW_SHARED(s);
-    constexpr bool kOwnsR = kRole == NwRole::dR;
+    constexpr bool kOwnsR = kRole == NwRole::dR, kSums = kRole != NwRole::shift;
     const NwSmooth& in = b.in;
     const NwThread t = nw_thread();
     const NwRows Q = {in.Q, in.n}, R = {in.R, in.m}, owner = kOwnsR ? R : Q, walked = kOwnsR ? Q : R;
     const int64_t first = int64_t(blockIdx.x) * kSide, o = first + t.lane;
     const bool inside = o < owner.count;
-    if (kRole != NwRole::shift && inside) {
-        for (int64_t k = 0; k < in.d; ++k) {
-            if (k % kStep / 4 == t.group) out[o * in.d + k] = 0.0f;
-        }
+    float* const sums = workspace + first * in.d;
+    for (int64_t k = 0; kSums && k < in.d; ++k) {
+        if (owns_feature(k)) sums[k * kSide + t.lane] = 0.0f;
     }
-    float sum = 0.0f;  // of P e, or of g D
+    float sum = 0.0f;
     for (int64_t w = 0; w < walked.count; w += kSide) {
         const int rows = tile_rows(walked.count, w);
         distance_tile(s, owner, first, walked, w, in.d);
-        for (int r = t.group; r < rows; r += kGroups) {
-            float& cell = s.D[r * kPitch + t.lane];
-            const int64_t i = kOwnsR ? w + r : o, j = kOwnsR ? o : w + r;
-            const bool counts = inside && !(in.leave_one_out && i == j);
-            const float D = cell;
-            cell = counts ? pull_of<kRole>(b, b.queries[i], i, j, D) : 0.0f;
-            if (counts && !kOwnsR) sum += kRole == NwRole::shift ? cell : cell * D;
-        }
-        for (int64_t k = 0; kRole != NwRole::shift && k < in.d; k += kStep) {
+        sum += gradient_tile<kRole>(b, s.D, inside, o, w, rows);
+        for (int64_t k = 0; kSums && k < in.d; k += kStep) {
             __syncthreads();  // the tile is complete, the slices may still be read
             stage(s.owner, owner, first, in.d, k);
             stage(s.walked, walked, w, in.d, k);
             __syncthreads();
-            if (inside) add_differences(out + o * in.d, s, rows, k, in.d);
+            add_differences(sums, s, rows, k, in.d);
         }
+    }
+    __syncthreads();
+    for (int64_t e = threadIdx.x; kSums && e < tile_rows(owner.count, first) * in.d; e += kNwBlock) {
+        out[first * in.d + e] = sums[e % in.d * kSide + e / in.d];
     }
     if (kOwnsR) return;
     sum = join_groups<SumOf>(sum);
     if (!inside || t.group != 0) return;
-    if (kRole == NwRole::shift) b.queries[o].shift = sum;
+    if (kRole == NwRole::shift) b.queries.shift[o] = sum;
     if (kRole == NwRole::dQ && row_dgamma != nullptr) row_dgamma[o] = sum / gamma_of(in, o);
 }
 
@@ -174,22 +197,27 @@ __global__ void __launch_bounds__(kRowBlock) nw_total_kernel(float* out, const f
 void nw_smooth_bwd(const NwGradients& out, const float* dtheta, const float* dlog_label, const NwOutput& forward,
                    const NwSmooth& in, Stream s) {
     check_nw_smooth_bwd(out, dtheta, dlog_label, forward, in);
-    const int64_t rows = in.n == 0 ? 1 : in.n;  // a workspace is never empty
-    const Workspace<NwQuery> queries(rows, s);
-    const Workspace<float> A(rows * in.C, s), row_dgamma(rows, s);
-    const NwBackward b = {in, forward, dtheta, dlog_label, queries.data(), A.data()};
+    const int64_t n = in.n == 0 ? 1 : in.n, Q_tiles = ceil_div(n, kSide), R_tiles = ceil_div(in.m, kSide);
+    const Workspace<float> A(n * in.C, s), of_queries(5 * n, s);
+    const Workspace<float> sums((Q_tiles > R_tiles ? Q_tiles : R_tiles) * kSide * in.d, s);
+    const Workspace<int> own(n, s);
+    float* const x = of_queries.data();
+    const NwQueries queries = {x, x + n, x + 2 * n, x + 3 * n, own.data()};
+    float* const row_dgamma = x + 4 * n;
+    const NwBackward b = {in, forward, dtheta, dlog_label, queries, A.data()};
     const bool whole_dgamma = out.dgamma != nullptr && !in.gamma_per_row;
-    float* const of_rows = whole_dgamma ? row_dgamma.data() : out.dgamma;
+    float* const of_rows = whole_dgamma ? row_dgamma : out.dgamma;
     float* const none = nullptr;
     if (in.n > 0) {
-        const dim3 grid = grid_of(ceil_div(in.n, kSide));
+        const dim3 grid = grid_of(Q_tiles);
         LC_LAUNCH(nw_prepare_kernel, grid_of(ceil_div(in.n, kNwBlock)), kNwBlock, 0, s, b);
-        if (in.form == NwForm::authors)
-            LC_LAUNCH(nw_backward_kernel<NwRole::shift>, grid, kNwBlock, 0, s, b, none, none);
-        LC_LAUNCH(nw_backward_kernel<NwRole::dQ>, grid, kNwBlock, 0, s, b, out.dQ, of_rows);
+        if (in.form == NwForm::authors) {
+            LC_LAUNCH(nw_backward_kernel<NwRole::shift>, grid, kNwBlock, 0, s, b, none, sums.data(), none);
+        }
+        LC_LAUNCH(nw_backward_kernel<NwRole::dQ>, grid, kNwBlock, 0, s, b, out.dQ, sums.data(), of_rows);
     }
-    LC_LAUNCH(nw_backward_kernel<NwRole::dR>, grid_of(ceil_div(in.m, kSide)), kNwBlock, 0, s, b, out.dR, none);
-    if (whole_dgamma) LC_LAUNCH(nw_total_kernel, grid_of(1), kRowBlock, 0, s, out.dgamma, row_dgamma.data(), in.n);
+    LC_LAUNCH(nw_backward_kernel<NwRole::dR>, grid_of(R_tiles), kNwBlock, 0, s, b, out.dR, sums.data(), none);
+    if (whole_dgamma) LC_LAUNCH(nw_total_kernel, grid_of(1), kRowBlock, 0, s, out.dgamma, row_dgamma, in.n);
 }
 
 }  // namespace lc::LC_CUDA_NS
