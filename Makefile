@@ -17,12 +17,14 @@ space   := $(subst ,, )
 comma   := ,
 B       := build/$(MODE)
 L       := $B/$(if $(NVCC),cuda,cpu)#     linked programs, with or without CUDA
-CB      := build/cuda-$(subst $(space),-,$(ARCHS))$(if $(CUBLAS),-cublas)$(if $(CUTLASS),-cutlass)
+CB      := build/cuda-$(subst $(space),-,$(ARCHS))
+GB      := $(CB)$(if $(CUBLAS),-cublas)$(if $(CUTLASS),-cutlass)#     gemm, which alone knows NVIDIA's libraries
 PB      := build/ptx
 
 # ---- flags ------------------------------------------------------------------------------------------------------------
 WARN     := -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-psabi
-HWY      := -DHWY_DISABLED_TARGETS='(HWY_SSSE3|HWY_AVX3_DL)' -DHWY_COMPILE_ALL_ATTAINABLE
+# A binary holds every SIMD level and takes the best when it runs; sanitizers watch two of them, which halves their build.
+HWY      := -DHWY_DISABLED_TARGETS='(HWY_SSSE3|HWY_AVX3_DL$(if $(filter release debug,$(MODE)),,|HWY_AVX3|HWY_SSE4))' -DHWY_COMPILE_ALL_ATTAINABLE
 DEBUG    := -gdwarf-4#   g++ 12 and binutils disagree about DWARF 5: findings would name the wrong file
 FLAGS_release := -O3 $(DEBUG)
 FLAGS_debug   := -O0 $(DEBUG)
@@ -45,7 +47,7 @@ NVIDIA  := $(if $(CUBLAS),kernels/gemm_cublas.cu) $(if $(CUTLASS),kernels/gemm_c
 KERNELS := $(filter-out kernels/gemm_cublas.cu kernels/gemm_cutlass.cu,$(wildcard kernels/*.cu))
 obj      = $(patsubst %,$1/%.o,$(basename $2))
 CPU_OBJ := $(call obj,$B,$(wildcard kernels/*.cpp))
-CUDA_OBJ:= $(if $(NVCC),$(if $(filter release debug,$(MODE)),$(patsubst %,$(CB)/%.o,$(KERNELS) $(NVIDIA))))
+CUDA_OBJ:= $(if $(NVCC),$(if $(filter release debug,$(MODE)),$(foreach f,$(KERNELS) $(NVIDIA),$(if $(filter kernels/gemm%,$f),$(GB),$(CB))/$f.o)))
 SIM_RT  := $(call obj,$B,$(filter-out kernels/sim/occupancy.cpp,$(wildcard kernels/sim/*.cpp)))
 CLI_OBJ := $(call obj,$B,$(wildcard experiments/*.cpp))
 LAYERS  := $(call obj,$B,$(wildcard data/*.cpp nn/*.cpp calib/*.cpp metrics/*.cpp))
@@ -129,9 +131,11 @@ compile = @mkdir -p $(@D); echo "  $1 $<"; $2
 $B/%.o: %.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) -c $< -o $@)
 $B/sim/%.cu.o: %.cu ; $(call compile,sim     ,$(CXX) $(CXXFLAGS) -x c++ -c $< -o $@)
 $B/checked/%.cu.o: %.cu ; $(call compile,checked ,$(CXX) $(CHECKED) -x c++ -c $< -o $@)
-$(CB)/%.cu.o: %.cu ; $(call compile,nvcc    ,$(NVCC) $(NVFLAGS) $(GENCODE) -MMD -MP -c $< -o $@)
+nvcc = $(call compile,nvcc    ,$(NVCC) $(NVFLAGS) $(GENCODE) -MMD -MP -c $< -o $@)
+$(CB)/%.cu.o: %.cu ; $(nvcc)
+$(GB)/kernels/gemm%.cu.o: kernels/gemm%.cu ; $(nvcc)
 # CUTLASS takes its time: one PTX for all of them, and only the machine code per architecture.
-$(CB)/kernels/gemm_cutlass.cu.o: GENCODE = $(foreach a,$(ARCHS),-gencode arch=compute_$(if $(filter 75,$a),75,80),code=sm_$a) -gencode arch=compute_80,code=compute_80
+$(GB)/kernels/gemm_cutlass.cu.o: GENCODE = $(foreach a,$(ARCHS),-gencode arch=compute_$(if $(filter 75,$a),75,80),code=sm_$a) -gencode arch=compute_80,code=compute_80
 $(PB)/%.ptx: %.cu ; $(call compile,ptx     ,$(NVCC) -std=c++20 -I. -O3 -lineinfo -DLC_CUDA_NS=sim -arch=compute_80 -MMD -MP -MF $(@:.ptx=.d) -MT $@ -ptx $< -o $@)
 $(PB)/%.cpp: $(PB)/%.ptx kernels/sim/ptx2cpp.py $(wildcard kernels/sim/ptx/*.py) ; $(call compile,ptx2cpp ,python3 kernels/sim/ptx2cpp.py $< $@)
 $B/sim/%.cu.ptx.o: $(PB)/%.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) $(PTXCXX) -O1 -c $< -o $@)
