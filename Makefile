@@ -70,7 +70,7 @@ BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/pea
 .PHONY: help doctor deps build test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n",$$1,$$2}' $(firstword $(MAKEFILE_LIST))
-	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   T='gemm.*@sim' SEED=7 (make test)"
+	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   T='gemm.*@sim' SEED=7 SHARDS=4 (make test: some cases, other numbers, every fourth case of the ops)"
 doctor:           ## what this machine has, what will build and run, and the one command that mends the rest
 	@NVCC='$(NVCC)' CUDA='$(CUDA)' third_party/doctor
 deps:             ## install the Debian packages that are missing (asks apt through sudo where needed)
@@ -79,15 +79,15 @@ build: deps       ## build/bin/localcal
 	@$(MAKE) --no-print-directory $L/bin/localcal && mkdir -p build/bin && ln -sfn ../../$L/bin/localcal build/bin/localcal
 test: deps        ## every test, on every engine this machine can build (about 2 minutes after the build)
 	@$(MAKE) --no-print-directory build programs
-	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' $(TESTS) $(PYTESTS)
+	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' --shards $(or $(SHARDS),1) $(TESTS) $(PYTESTS)
 bench: deps       ## speed of every op against a named peer or limit, measured in one run (about 3 minutes)
 	@$(MAKE) --no-print-directory $(BENCHES)
 	@set -e; for b in $(BENCHES); do echo "== $$b"; $$b $(BENCHFLAGS); done
 check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA engines, resources, mutants, fuzzing (about 15 minutes)
 	@third_party/install check
 	@$(MAKE) --no-print-directory lint
-	@echo '== MODE=asan, without nvcc'; $(MAKE) --no-print-directory MODE=asan NVCC= test
-	@echo '== MODE=tsan, CPU ops'; $(MAKE) --no-print-directory MODE=tsan NVCC= T='*@cpu' test
+	@echo '== MODE=asan, without nvcc'; $(MAKE) --no-print-directory MODE=asan NVCC= SHARDS=4 test
+	@echo '== MODE=tsan, CPU ops'; $(MAKE) --no-print-directory MODE=tsan NVCC= SHARDS=4 T='*@cpu' test
 	@echo '== docs/adding-an-op.md'; python3 tests/try_doc.py
 	@if [ -n '$(NVCC)' ]; then $(MAKE) --no-print-directory cuda-libs && $(MAKE) --no-print-directory build cuda resources-check; else echo 'no nvcc: CUDA engines not compiled'; fi
 	@$(MAKE) --no-print-directory mutants SAMPLE=20 && $(MAKE) --no-print-directory fuzz
@@ -129,6 +129,8 @@ fuzz-run: $(FUZZERS)
 # ---- rules ------------------------------------------------------------------------------------------------------------
 compile = @mkdir -p $(@D); echo "  $1 $<"; $2
 $B/%.o: %.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) -c $< -o $@)
+# What is not measured need not be optimised much, and compiles in half the time.
+$B/experiments/%.o $B/tests/test_%.o $B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1)
 $B/sim/%.cu.o: %.cu ; $(call compile,sim     ,$(CXX) $(CXXFLAGS) -x c++ -c $< -o $@)
 $B/checked/%.cu.o: %.cu ; $(call compile,checked ,$(CXX) $(CHECKED) -x c++ -c $< -o $@)
 nvcc = $(call compile,nvcc    ,$(NVCC) $(NVFLAGS) $(GENCODE) -MMD -MP -c $< -o $@)
