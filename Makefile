@@ -58,7 +58,7 @@ HARNESS  := $(call obj,$B,tests/harness.cpp tests/engines.cpp tests/test_ops.cpp
 UNIT_SRC := $(filter-out tests/test_ops.cpp tests/test_sim.cpp tests/test_sim_%.cpp tests/test_ptx.cpp,$(wildcard tests/test_*.cpp))
 # The hooks of `checked` are no sanitizer's friends, and ThreadSanitizer takes fibers for races: it watches the CPU ops.
 SIM_KIND := $(if $(filter tsan,$(MODE)),,sim) $(if $(filter release debug,$(MODE)),checked)
-TESTS    := $L/tests/ops $L/tests/unit $(foreach k,$(SIM_KIND),$L/tests/ops_$k $L/tests/faults_$k $(if $(NVCC),$L/tests/ptx_$k))
+TESTS    := $L/tests/ops $(if $(filter tsan,$(MODE)),,$L/tests/unit) $(foreach k,$(SIM_KIND),$L/tests/ops_$k $L/tests/faults_$k $(if $(NVCC),$L/tests/ptx_$k))
 PYTESTS  := $(if $(filter release,$(MODE)),$(wildcard tests/test_*.py))
 FUZZERS  := $(patsubst tests/fuzz/%.cpp,$L/fuzz/%,$(wildcard tests/fuzz/*.cpp))
 BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/peak.cpp,$(wildcard tests/bench/*.cpp)))
@@ -78,7 +78,7 @@ deps:             ## install the Debian packages that are missing (asks apt thro
 build: deps       ## build/bin/localcal
 	@$(MAKE) --no-print-directory $L/bin/localcal && mkdir -p build/bin && ln -sfn ../../$L/bin/localcal build/bin/localcal
 test: deps        ## every test, on every engine this machine can build (about 2 minutes after the build)
-	@$(MAKE) --no-print-directory build programs
+	@$(MAKE) --no-print-directory $(if $(filter tsan,$(MODE)),,build) programs
 	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' --shards $(or $(SHARDS),1) $(TESTS) $(PYTESTS)
 bench: deps       ## speed of every op against a named peer or limit, measured in one run (about 3 minutes)
 	@$(MAKE) --no-print-directory $(BENCHES)
