@@ -168,6 +168,15 @@ CASES(js_ce_loss) {
                 "near", how, [=](Random& r) { return exact_softmax(r, 6, C, 4); }, false, true, Compare::relative);
         }
         for (int64_t C : {4, 60}) add_loss("odd_rows", shape(7, C, distance), [=](Random&) { return odd_rows(C); });
+        add_loss("at_the_clamp", shape(2, 10000, distance), [](Random& r) {  // p of exactly 1e-4
+            Inputs x = {std::vector<double>(20000, 0.0), r.uniform(20000, 0.001, 0.01), r.integers(2, 0, 9999), {}};
+            return x;
+        });
+        add_loss("theta_at_the_clamp", shape(3, 10, distance), [](Random& r) {
+            Inputs x = random_inputs(r, 3, 10, "normal");
+            for (size_t i = 0; i < x.theta.size(); i += 2) x.theta[i] = double(lc::kJsClamp);
+            return x;
+        });
         for (int64_t C : {10, 100, 1000}) add_speed(2000000 / C, C, distance);
     }
 
