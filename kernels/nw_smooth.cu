@@ -163,6 +163,7 @@ __device__ __forceinline__ void log_of_theta(const NwOutput& out, const NwSmooth
     out.log_label[q.i] = lost ? log_soft_sum(in, q) - out.log_norm[q.i] : value;
 }
 
+// resources: nw_smooth_kernel dynamic_smem=2560
 __global__ void __launch_bounds__(kNwBlock) nw_smooth_kernel(NwOutput out, NwSmooth in, float* workspace) {
     LC_DYNAMIC_SMEM(float, class_sums);
     LC_NW_SHARED(s);
