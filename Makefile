@@ -66,7 +66,7 @@ BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/pea
 # ---- targets ----------------------------------------------------------------------------------------------------------
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PRECIOUS: $(PB)/%.ptx $(PB)/%.cpp
+.PRECIOUS: $(PB)/%.ptx $(PB)/%.cpp $B/tests/fuzz/%.o
 .PHONY: help doctor deps build test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n",$$1,$$2}' $(firstword $(MAKEFILE_LIST))
