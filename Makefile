@@ -77,7 +77,7 @@ deps:             ## install the Debian packages that are missing (asks apt thro
 	@third_party/install core
 build: deps       ## build/bin/localcal
 	@$(MAKE) --no-print-directory $L/bin/localcal && mkdir -p build/bin && ln -sfn ../../$L/bin/localcal build/bin/localcal
-test: deps        ## every test, on every engine this machine can build (about 2 minutes after the build)
+test: deps        ## every test, on every engine this machine can build (about 3 minutes after the build)
 	@$(MAKE) --no-print-directory $(if $(filter tsan,$(MODE)),,build) programs
 	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' --shards $(or $(SHARDS),1) $(TESTS) $(PYTESTS)
 bench: deps       ## speed of every op against a named peer or limit, measured in one run (about 3 minutes)
@@ -86,11 +86,11 @@ bench: deps       ## speed of every op against a named peer or limit, measured i
 check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA engines, resources, mutants, fuzzing (about 15 minutes)
 	@third_party/install check
 	@$(MAKE) --no-print-directory lint
-	@echo '== MODE=asan, without nvcc'; $(MAKE) --no-print-directory MODE=asan NVCC= SHARDS=4 test
-	@echo '== MODE=tsan, CPU ops'; $(MAKE) --no-print-directory MODE=tsan NVCC= SHARDS=4 T='*@cpu' test
+	@echo '== MODE=asan, without nvcc'; $(MAKE) --no-print-directory MODE=asan NVCC= SHARDS=8 test
+	@echo '== MODE=tsan, CPU ops'; $(MAKE) --no-print-directory MODE=tsan NVCC= SHARDS=8 T='*@cpu' test
 	@echo '== docs/adding-an-op.md'; python3 tests/try_doc.py
 	@if [ -n '$(NVCC)' ]; then $(MAKE) --no-print-directory cuda-libs && $(MAKE) --no-print-directory build cuda resources-check; else echo 'no nvcc: CUDA engines not compiled'; fi
-	@$(MAKE) --no-print-directory mutants SAMPLE=20 && $(MAKE) --no-print-directory fuzz
+	@$(MAKE) --no-print-directory mutants SAMPLE=12 && $(MAKE) --no-print-directory fuzz
 lint:             ## formatting, dependency arrows, links and targets named in documents
 	@python3 tests/lint.py
 format:           ## rewrite all C++ and CUDA sources by .clang-format
@@ -107,7 +107,7 @@ resources-check:  ## fail on a spill or on a change of kernels/RESOURCES.txt
 	@NVCC='$(NVCC)' python3 kernels/sim/resources.py --check kernels/RESOURCES.txt $(KERNELS)
 sim-profile: $L/tests/ops_checked   ## sectors, wavefronts and barriers per source line of one op: OP=gemm
 	@CUSIM_PROFILE=1 $L/tests/ops_checked --gtest_brief=1 --gtest_filter='$(or $(OP),$(error OP=name of an op)).$(or $(CASE),*)@sim'
-mutants: deps     ## break the kernels on purpose: every mutant must be caught (all: about 2 minutes; SAMPLE=20 SEED=7)
+mutants: deps     ## break the kernels on purpose: every mutant must be caught (all: about 12 minutes; SAMPLE=12 SEED=7)
 	@$(MAKE) --no-print-directory NVCC= mutants-run
 fuzz:             ## every fuzz target in turn, FUZZ_SECONDS=120 in all
 	@third_party/install check
