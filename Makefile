@@ -135,7 +135,7 @@ $B/sim/%.cu.o: %.cu ; $(call compile,sim     ,$(CXX) $(CXXFLAGS) -x c++ -c $< -o
 $B/checked/%.cu.o: %.cu ; $(call compile,checked ,$(CXX) $(CHECKED) -x c++ -c $< -o $@)
 nvcc = $(call compile,nvcc    ,$(NVCC) $(NVFLAGS) $(GENCODE) -MMD -MP -c $< -o $@)
 $(CB)/%.cu.o: %.cu ; $(nvcc)
-$(GB)/kernels/gemm%.cu.o: kernels/gemm%.cu ; $(nvcc)
+$(GB)/%.cu.o: %.cu ; $(nvcc)
 # CUTLASS takes its time: one PTX for all of them, and only the machine code per architecture.
 $(GB)/kernels/gemm_cutlass.cu.o: GENCODE = $(foreach a,$(ARCHS),-gencode arch=compute_$(if $(filter 75,$a),75,80),code=sm_$a) -gencode arch=compute_80,code=compute_80
 $(PB)/%.ptx: %.cu ; $(call compile,ptx     ,$(NVCC) -std=c++20 -I. -O3 -lineinfo -DLC_CUDA_NS=sim -arch=compute_80 -MMD -MP -MF $(@:.ptx=.d) -MT $@ -ptx $< -o $@)
