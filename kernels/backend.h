@@ -18,6 +18,7 @@
 #include "kernels/gemm.h"
 #include "kernels/js_ce_loss.h"
 #include "kernels/knn.h"
+#include "kernels/local_error.h"
 #include "kernels/nw_smooth.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
@@ -56,7 +57,9 @@ namespace lc {
     X(nw_smooth_bwd)   /*  nw_smooth.h  its gradients                               */ \
     X(nw_bandwidth)    /*  nw_smooth.h  its leave-one-out loss for many bandwidths  */ \
     X(js_ce_loss)      /*  js_ce_loss.h distance of p and theta, -ln theta, grads   */ \
-    X(knn)             /*  knn.h        distances of the k nearest neighbours       */
+    X(knn)             /*  knn.h        distances of the k nearest neighbours       */ \
+    X(local_error)     /*  local_error.h  mean of p - y around each row, per class  */ \
+    X(local_error_null) /* local_error.h  the same for labels drawn at random       */
 
 enum class Copy { to_device, to_host, on_device };
 
