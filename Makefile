@@ -32,7 +32,8 @@ FLAGS_asan    := -O1 $(DEBUG) -fsanitize=address -fno-omit-frame-pointer
 FLAGS_ubsan   := -O1 $(DEBUG) -fsanitize=undefined -fno-sanitize-recover=all
 FLAGS_tsan    := -O1 $(DEBUG) -fsanitize=thread
 FLAGS_fuzz    := -O1 $(DEBUG) -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-COMMON   := -std=c++20 -I. -MMD -MP -fopenmp -ffp-contract=off $(HWY) -DLC_HAVE_OPENBLAS
+# -MD and not -MMD: a file that Highway includes again for every target counts as a system header, and so does what it includes.
+COMMON   := -std=c++20 -I. -MD -MP -fopenmp -ffp-contract=off $(HWY) -DLC_HAVE_OPENBLAS
 CXXFLAGS := $(COMMON) $(WARN) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expected release, debug, asan, ubsan or tsan))
 CHECKED  := $(COMMON) $(WARN) -O1 $(DEBUG) -fsanitize=thread,bounds-strict --param tsan-instrument-func-entry-exit=0
 PTXCXX   := -w -fno-sanitize=bounds -ffp-contract=off -fno-strict-aliasing
@@ -51,7 +52,7 @@ CUDA_OBJ:= $(if $(NVCC),$(if $(filter release debug,$(MODE)),$(foreach f,$(KERNE
 SIM_RT  := $(call obj,$B,$(filter-out kernels/sim/occupancy.cpp,$(wildcard kernels/sim/*.cpp)))
 CLI_OBJ := $(call obj,$B,$(wildcard experiments/*.cpp))
 LAYERS  := $(call obj,$B,$(wildcard data/*.cpp nn/*.cpp calib/*.cpp metrics/*.cpp))
-LIB_OBJ := $(filter-out $B/experiments/localcal.o,$(CLI_OBJ)) $(LAYERS)
+LIB_OBJ := $(filter-out $B/experiments/localcal.o $B/experiments/cmd_%.o,$(CLI_OBJ)) $(LAYERS)
 sim_obj  = $(patsubst %,$B/$1/%.o,$(KERNELS)) $(if $(NVCC),$(patsubst %,$B/$1/%.ptx.o,$(KERNELS))) $(SIM_RT)
 
 HARNESS  := $(call obj,$B,tests/harness.cpp tests/engines.cpp tests/test_ops.cpp $(wildcard tests/ops/*.cpp))
@@ -78,7 +79,7 @@ deps:             ## install the Debian packages that are missing (asks apt thro
 build: deps       ## build/bin/localcal
 	@$(MAKE) --no-print-directory $L/bin/localcal && mkdir -p build/bin && ln -sfn ../../$L/bin/localcal build/bin/localcal
 test: deps        ## every test, on every engine this machine can build (about 3 minutes after the build)
-	@$(MAKE) --no-print-directory $(if $(filter tsan,$(MODE)),,build) programs
+	@$(MAKE) --no-print-directory $(if $(PYTESTS),build) programs
 	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' --shards $(or $(SHARDS),1) $(TESTS) $(PYTESTS)
 bench: deps       ## speed of every op against a named peer or limit, measured in one run (about 3 minutes)
 	@$(MAKE) --no-print-directory $(BENCHES)
@@ -89,7 +90,7 @@ check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA
 	@echo '== MODE=asan, without nvcc'; $(MAKE) --no-print-directory MODE=asan NVCC= SHARDS=8 test
 	@echo '== MODE=tsan, CPU ops'; $(MAKE) --no-print-directory MODE=tsan NVCC= SHARDS=8 T='*@cpu' test
 	@echo '== docs/adding-an-op.md'; python3 tests/try_doc.py
-	@if [ -n '$(NVCC)' ]; then $(MAKE) --no-print-directory cuda-libs && $(MAKE) --no-print-directory build cuda resources-check; else echo 'no nvcc: CUDA engines not compiled'; fi
+	@if [ -n '$(NVCC)' ]; then $(MAKE) --no-print-directory cuda-libs && $(MAKE) --no-print-directory cuda resources-check; else echo 'no nvcc: CUDA engines not compiled'; fi
 	@$(MAKE) --no-print-directory mutants SAMPLE=12 && $(MAKE) --no-print-directory fuzz
 lint:             ## formatting, dependency arrows, links and targets named in documents
 	@python3 tests/lint.py
@@ -119,18 +120,20 @@ clean:            ## remove build/
 .PHONY: programs mutants-run fuzz-run
 programs: $(TESTS)
 mutants-run: $L/tests/ops_checked
-	@python3 tests/mutants.py $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),1) --compile "$(CXX) $(filter-out -MMD -MP,$(CHECKED)) -x c++" \
+	@python3 tests/mutants.py $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),1) --compile "$(CXX) $(filter-out -MD -MP,$(CHECKED)) -x c++" \
 	    --link "$(CXX) -fopenmp $(HARNESS) $B/tests/engines_sim.o $(CPU_OBJ) $(SIM_RT) %s -rdynamic -o %p -lgtest $(LIBS)" --objects $B/checked $(KERNELS)
-fuzz-run: $(FUZZERS)
-	@for f in $(FUZZERS); do n=$$(basename $$f); python3 tests/fuzz/seeds.py $$n build/corpus/$$n || exit 1; echo "== $$n"; \
-	    $$f -max_total_time=$$(( $(or $(FUZZ_SECONDS),120) / $(words $(FUZZERS)) )) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 build/corpus/$$n 2>build/$$n.log \
-	    || { tail -30 build/$$n.log; exit 1; }; grep -E 'number_of_executed|new_units' build/$$n.log; done
+fuzz-run: $(addsuffix .run,$(FUZZERS))
+%.run: %
+	@n=$(notdir $*); python3 tests/fuzz/seeds.py $$n build/corpus/$$n || exit 1; \
+	    $* -max_total_time=$$(( $(or $(FUZZ_SECONDS),120) / $(words $(FUZZERS)) )) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 build/corpus/$$n 2>build/$$n.log \
+	    || { tail -30 build/$$n.log; exit 1; }; echo "== $$n"; grep -E 'number_of_executed|new_units' build/$$n.log
 
 # ---- rules ------------------------------------------------------------------------------------------------------------
 compile = @mkdir -p $(@D); echo "  $1 $<"; $2
 $B/%.o: %.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) -c $< -o $@)
 # What is not measured need not be optimised much, and compiles in half the time.
-$B/experiments/%.o $B/tests/test_%.o $B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1)
+$B/experiments/%.o $B/tests/test_%.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1,-O0)
+$B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1)
 $B/sim/%.cu.o: %.cu ; $(call compile,sim     ,$(CXX) $(CXXFLAGS) -x c++ -c $< -o $@)
 $B/checked/%.cu.o: %.cu ; $(call compile,checked ,$(CXX) $(CHECKED) -x c++ -c $< -o $@)
 nvcc = $(call compile,nvcc    ,$(NVCC) $(NVFLAGS) $(GENCODE) -MMD -MP -c $< -o $@)

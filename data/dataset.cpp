@@ -116,10 +116,10 @@ void set_scores(Dataset& data, const DatasetArrays& arrays, Rows rows) {
         check_probs(*probs);
     }
     if (logits && probs) check_agreement(*logits, *probs);
-    data.from_probs = !logits;
     data.C = logits ? logits->columns : probs->columns;
     data.logits = std::move(logits ? logits->x : probs->x);
-    if (!data.from_probs) return;
+    if (logits) return;
+    data.probs = arrays.probs->to_doubles(rows.begin, rows.end);
     for (float& x : data.logits) x = std::log(std::max(x, FLT_MIN));
 }
 

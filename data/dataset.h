@@ -5,8 +5,8 @@
 //     Dataset data = make_dataset(arrays, {.features = false, .labels = false}, {0, 5000});
 //
 // Refused, with the place and what to do: NaN and infinities; labels that are no whole numbers in [0, C); fewer than
-// two samples (one, where no labels are needed) or classes; arrays of different lengths; probabilities outside [0, 1] or whose rows do not sum to 1
-// (within 1e-6 and 1e-3: float16 files are welcome).  Logits and probabilities are never guessed: logits that look like
+// two samples (one, where no labels are needed) or classes; arrays of different lengths; probabilities outside [0, 1]
+// or whose rows do not sum to 1 (within 1e-6 and 1e-3: float16 files are welcome).  Logits and probabilities are never guessed: logits that look like
 // probabilities (all rows in [0, 1] and summing to 1) are refused, and where both are given they must agree.
 #pragma once
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Dataset {
     int64_t n = 0, C = 0, d = 0;  // samples, classes, features per sample
     std::vector<float> features;  // (n, d), empty if there are none
     std::vector<float> logits;    // (n, C); ln(max(p, FLT_MIN)) where only probabilities were given
-    bool from_probs = false;
+    std::vector<double> probs;    // (n, C) as given, where there are no logits; else empty
     std::vector<int32_t> labels;  // (n), empty if there are none
     std::string source;           // "dump.npz", for messages and metadata
 };

@@ -11,8 +11,8 @@
 //
 // each (G, n, C): distances do not depend on the class or on gamma, so one walk over the pairs serves them all.
 //
-// Needs    n >= 1, 1 <= d <= 4096, 1 <= C <= 1000, 1 <= G <= 64, gammas > 0; bin >= -1, where -1 is an entry that is
-//          left out: it has no value and is nobody's neighbour.  spread needs phi, 1 <= m <= 4096.  Outputs overlap
+// Needs    n >= 1, 1 <= d <= 4096, 1 <= C <= 1000, 1 <= G <= 64, gammas > 0; -1 <= bin < 4096, where -1 is an entry that
+//          is left out: it has no value and is nobody's neighbour.  spread needs phi, 1 <= m <= 4096.  Outputs overlap
 //          nothing; any of them but error may be null.
 // Promises never an n x n buffer: memory beyond the arguments is O(n (d + C)).  Tiles and their order depend on the
 //          shape only: bitwise repeatable for any number of threads.
@@ -28,6 +28,7 @@
 namespace lc {
 
 constexpr float kLeastWeight = 1e-6f;
+constexpr int32_t kMostBins = 4096;
 
 struct LocalError {
     int64_t n = 0, d = 0, C = 0, G = 1;
@@ -58,7 +59,7 @@ LC_OP(local_error, const LocalErrorOutput& out, const LocalError& in, const Prog
 //     row_most_b  = max_i sum_c |e_bic|                                              (B)
 //
 // One walk over the pairs: a pair costs one addition per set of labels, whatever C.  Memory beyond the arguments is
-// O(tile C B) for each thread or block at work, and O(C B) for their results.
+// O(tile C B) for each thread or block at work, and O((n + C) B) beside.  A NaN shows in total; the maxima may miss it.
 struct LocalErrorNull {
     float* total = nullptr;     // (B, C)
     float* largest = nullptr;   // (B, C)

@@ -11,9 +11,8 @@ namespace {
 constexpr int64_t kMostFeatures = 4096, kMostClasses = 1000, kMostBandwidths = 64;
 
 void check_range(const char* op, const char* name, const char* what, int64_t value, int64_t most) {
-    LC_CHECK(value >= 1 && value <= most,
-             op << ": " << name << " is a number of " << what << " from 1 to " << most << "; found " << name << " = "
-                << value);
+    LC_CHECK(value >= 1 && value <= most, op << ": " << name << " is a number of " << what << " from 1 to " << most
+                                             << "; found " << name << " = " << value);
 }
 
 void check_input(const char* op, const LocalError& in) {

@@ -62,7 +62,7 @@ TEST_F(Input, OneFile) {
     EXPECT_EQ(data.features, features);
     EXPECT_EQ(data.logits, logits);
     EXPECT_EQ(data.labels, (std::vector<int32_t>{2, 1, 0}));
-    EXPECT_FALSE(data.from_probs);
+    EXPECT_TRUE(data.probs.empty());
     EXPECT_EQ(data.source, path("data.npz"));
 }
 
@@ -77,7 +77,7 @@ TEST_F(Input, FilesOneByOne) {
 
 TEST_F(Input, ProbabilitiesBecomeLogarithms) {
     const Dataset data = load_data(npz({{"probs", "probs"}}));
-    EXPECT_TRUE(data.from_probs);
+    EXPECT_EQ(int64_t(data.probs.size()), data.n * data.C);
     for (size_t i = 0; i < 9; ++i) EXPECT_EQ(data.logits[i], std::log(std::max(probs[i], FLT_MIN)));
     EXPECT_TRUE(data.features.empty() && data.labels.empty());
     EXPECT_EQ(data.d, 0);
@@ -85,7 +85,7 @@ TEST_F(Input, ProbabilitiesBecomeLogarithms) {
 
 TEST_F(Input, NamesOfNetcal) {
     const Dataset data = load_data(npz({{"predictions", "probs"}, {"ground_truth", "labels"}}), {false, true});
-    EXPECT_TRUE(data.from_probs);
+    EXPECT_EQ(int64_t(data.probs.size()), data.n * data.C);
     EXPECT_EQ(data.labels[0], 2);
     data_says("expected either probs or predictions, found both", npz({{"predictions", "probs"}, {"probs", "probs"}}));
 }
@@ -223,7 +223,7 @@ TEST_F(Input, RealFiles) {
     EXPECT_EQ(std::tuple(dump.n, dump.C, dump.d), std::tuple(5000, 100, 64));
     const Dataset record = load_data(root + "/records/wideresnet-16-4-cifar-10.npz", {false, true});
     EXPECT_EQ(std::tuple(record.n, record.C, record.d), std::tuple(10000, 10, 0));
-    EXPECT_TRUE(record.from_probs);
+    EXPECT_EQ(int64_t(record.probs.size()), record.n * record.C);
     int right = 0;
     for (int64_t i = 0; i < record.n; ++i) {
         const float* row = record.logits.data() + i * record.C;

@@ -1,0 +1,87 @@
+// local_error_table.h -- how the CPU files of local_error.h see the rows: in blocks of kRefs, turned round, and with one
+// bin of each class told apart.
+//
+// With many classes nearly every probability is small, and nearly all entries of a class fall in one bin.  That is its
+// dense bin.  Sums over it are a matrix product; only the other entries, a few per row, are visited one by one:
+//
+//     in the dense bin    sum_j w_ij r_jc  =  (W R)_ic                  R: the residuals, 0 outside the dense bins
+//                         sum_j w_ij       =  all - missing             missing: of rows j that are not in it
+//     in another bin      what row j gives, where bin_jc = bin_ic       for the sparse entries (j, c) alone
+//
+// all and missing are sums in double of the very same float32 numbers: their difference is right to n 2^-53 of them,
+// where kLeastWeight asks for 1e-6.
+#pragma once
+#include <cstdint>
+#include <hwy/aligned_allocator.h>
+#include <vector>
+
+#include "kernels/local_error.h"
+
+namespace lc::cpu {
+
+constexpr int64_t kBlock = 192;      // rows of a block: the references of a tile (nw_kernel.h)
+constexpr int32_t kNoQuery = -2;     // bin of an entry that is left out, as a query: equal to no reference's
+constexpr int32_t kNoDenseBin = -3;  // of a class whose entries are all left out
+
+struct SparseEntry {
+    int32_t j;  // row within its block
+    float r;
+};
+
+// The sparse entries of a block that share class and bin.  Bin -1 is left out: it is nobody's, and not in the dense bin.
+struct SparseRun {
+    int32_t c, bin;
+    int64_t begin, end;
+};
+
+struct LocalTable {
+    int64_t n = 0, C = 0, blocks = 0;
+    std::vector<int32_t> dense;                         // (C): the fullest bin of each class
+    std::vector<SparseEntry> sparse;                    // block after block, sorted by class, bin and row
+    std::vector<SparseRun> runs;                        // of them
+    std::vector<int64_t> first_run;                     // (blocks + 1)
+    hwy::AlignedFreeUniquePtr<float[]> dense_residual;  // (blocks, C, kBlock): r in the dense bins, else 0
+    hwy::AlignedFreeUniquePtr<int32_t[]> query_bin;     // (blocks, C, kBlock)
+
+    int64_t rows(int64_t block) const { return std::min(kBlock, n - block * kBlock); }
+    const float* residual_of(int64_t block) const { return dense_residual.get() + block * C * kBlock; }
+    const int32_t* bins_of(int64_t block) const { return query_bin.get() + block * C * kBlock; }
+};
+
+// A sum over the neighbours of the queries of a block, of something that each pair has: its weight, the square of it, ...
+struct PairSum {
+    double* same;     // (C, kBlock): over the query's bin, where that is not the dense one
+    double* missing;  // (C, kBlock): over references outside the dense bin
+    double* all;      // (kBlock): over all references
+
+    double of(int64_t c, int64_t lane, bool dense) const {
+        return dense ? all[lane] - missing[c * kBlock + lane] : same[c * kBlock + lane];
+    }
+};
+
+// What is known so far about the queries of a block.
+struct LocalSums {
+    double* product;         // (C, kBlock): of w r, over the query's bin
+    PairSum weight, square;  // of w and w^2
+    PairSum spread;          // of w |phi_i - phi_j|_1
+    bool squares, spreads;   // whether the last two are wanted
+
+    static int64_t doubles(int64_t C, bool squares, bool spreads) {
+        return (C + (1 + squares + spreads) * (2 * C + 1)) * kBlock;
+    }
+    LocalSums(double* memory, int64_t C, bool squares_too, bool spreads_too)
+        : product(memory), squares(squares_too), spreads(spreads_too) {
+        double* next = memory + C * kBlock;
+        const auto take = [&](bool wanted) {
+            const PairSum sum = {next, next + C * kBlock, next + 2 * C * kBlock};
+            if (wanted) next += (2 * C + 1) * kBlock;
+            return sum;
+        };
+        weight = take(true), square = take(squares), spread = take(spreads);
+    }
+};
+
+// Refuses a bin outside -1 .. kMostBins - 1.
+LocalTable make_local_table(const char* op, const LocalError& in);
+
+}  // namespace lc::cpu
