@@ -81,20 +81,23 @@ void meet(const LocalError& in, const LocalTable& t, const LocalSums& sums_a, co
     pack_block(scratch.queries, in.Z + first_a * in.d, in.d, rows_a);
     for (int64_t i = 0; i < rows_a; i += kPanel) {
         float* const tile = scratch.tiles + i * kBlock;
+        const QueryPanel panel(sums_a, t, a, i);
+        prefetch_sums(panel, t.C);
         const Pairs pairs = {first_a + i, std::min<int64_t>(kPanel, rows_a - i), first_b, rows_b};
         distance_tile(tile, in.Z, scratch.queries + i * in.d, in.d, pairs, !in.include_self);
         weights_of(tile, tile, h, rows_b);
-        add_tile({&sums_a, t.bins_of(a) + i, i}, tile, nullptr, t, b);
+        add_tile(panel, tile, nullptr, t, b);
     }
     if (a == b) return;
     for (int64_t j = 0; j < rows_b; j += kPanel) {  // a < b: a has all its rows, only b may lack some
+        if (j + kPanel < rows_b) prefetch_sums({sums_b, t, b, j + kPanel}, t.C);
         const int64_t lanes = std::min<int64_t>(kPanel, rows_b - j);
         if (lanes < kPanel) std::fill(scratch.tile, scratch.tile + kBlock * kPanel, 0.0f);
         for (int64_t i = 0; i < kBlock; i += kPanel) {
             const float* const from = scratch.tiles + i * kBlock + j * kPanel;  // (lanes of b, kPanel of a)
             transpose_copy(scratch.tile + i * kPanel, kPanel, from, kPanel, lanes, kPanel);
         }
-        add_tile({&sums_b, t.bins_of(b) + j, j}, scratch.tile, nullptr, t, a);
+        add_tile({sums_b, t, b, j}, scratch.tile, nullptr, t, a);
     }
 }
 
@@ -118,7 +121,7 @@ void walk(const LocalError& in, const LocalTable& t, bool squares, bool spreads,
                     multiply_by_l1(scratch.by_l1, scratch.tile, scratch.phi + i * in.m, in.phi + b * kBlock * in.m,
                                    in.m, refs);
                 }
-                add_tile({&sums, t.bins_of(a) + i, i}, scratch.tile, spreads ? scratch.by_l1 : nullptr, t, b);
+                add_tile({sums, t, a, i}, scratch.tile, spreads ? scratch.by_l1 : nullptr, t, b);
             }
         }
     }
@@ -147,14 +150,14 @@ hwy::AlignedFreeUniquePtr<double[]> zeros(int64_t count) {
 }
 
 // The results of one query and class.
-void store_entry(const LocalErrorOutput& out, int64_t to, const LocalSums& s, int64_t c, int64_t lane, bool dense,
+void store_entry(const LocalErrorOutput& out, int64_t to, const LocalSums& s, int64_t at, int64_t lane, bool dense,
                  bool left_out) {
-    const double weight = s.weight.of(c, lane, dense);
+    const double weight = s.weight.of(at, lane, dense);
     const bool none = left_out || weight < double(kLeastWeight);  // a NaN is not less
-    out.error[to] = none ? 0.0f : float(s.product[c * kBlock + lane] / weight);
+    out.error[to] = none ? 0.0f : float(s.product[at] / weight);
     if (out.weight != nullptr) out.weight[to] = none ? 0.0f : float(weight);
-    if (s.squares) out.n_eff[to] = none ? 0.0f : float(weight * weight / s.square.of(c, lane, dense));
-    if (s.spreads) out.spread[to] = none ? 0.0f : float(s.spread.of(c, lane, dense) / weight);
+    if (s.squares) out.n_eff[to] = none ? 0.0f : float(weight * weight / s.square.of(at, lane, dense));
+    if (s.spreads) out.spread[to] = none ? 0.0f : float(s.spread.of(at, lane, dense) / weight);
 }
 
 void store_block(const LocalErrorOutput& out, const LocalTable& t, const LocalSums& s, int64_t g, int64_t block) {
@@ -162,8 +165,9 @@ void store_block(const LocalErrorOutput& out, const LocalTable& t, const LocalSu
     for (int64_t l = 0; l < t.rows(block); ++l) {
         const int64_t to = (g * t.n + block * kBlock + l) * t.C;
         for (int64_t c = 0; c < t.C; ++c) {
-            const int32_t bin = bins[c * kBlock + l];
-            store_entry(out, to + c, s, c, l, bin == t.dense[size_t(c)], bin == kNoQuery);
+            const int64_t at = place(c, l, t.C);
+            const int32_t bin = bins[at];
+            store_entry(out, to + c, s, at, l, bin == t.dense[size_t(c)], bin == kNoQuery);
         }
     }
 }

@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
 namespace {
 
-static_assert(kBlock == kRefs && kBlock % kPanel == 0);
+static_assert(kBlock == kRefs && kBlock % kPanel == 0 && kGroup % kPanel == 0 && kBlock % kGroup == 0);
 
 // A vector of floats as doubles: two vectors of them.
 constexpr hn::Repartition<double, decltype(df)> dd;
@@ -43,19 +43,39 @@ struct DoubleLanes {
     HWY_INLINE void add(const DoubleLanes& x) { low = hn::Add(low, x.low), high = hn::Add(high, x.high); }
 };
 
-// The queries of one panel: where their lanes begin in the arrays of their block.
+// The queries of one panel, in the arrays of their block.
 struct QueryPanel {
     const LocalSums* sums;
-    const int32_t* bins;  // (C, kBlock), already at the panel's first lane
-    int64_t lane;
+    const int32_t* bins;      // (C, kBlock) by place()
+    const uint64_t* present;  // (C): bins in which some query is, and maybe others
+    int64_t lane;             // the panel's first
+    int64_t first;            // its place in class 0
 
+    QueryPanel(const LocalSums& s, const LocalTable& t, int64_t block, int64_t first_lane)
+        : sums(&s),
+          bins(t.bins_of(block)),
+          present(t.present_in(block, first_lane)),
+          lane(first_lane),
+          first(place(0, first_lane, t.C)) {}
+    HWY_INLINE int64_t at_class(int64_t c, int v) const { return first + c * kGroup + v * kLanes; }
     HWY_INLINE Mask in_bin(int64_t c, int v, int32_t bin) const {
-        return hn::RebindMask(df, hn::Eq(hn::Load(di, bins + c * kBlock + v * kLanes), hn::Set(di, bin)));
-    }
-    HWY_INLINE double* at_class(double* of_block, int64_t c, int v) const {
-        return of_block + c * kBlock + lane + v * kLanes;
+        return hn::RebindMask(df, hn::Eq(hn::Load(di, bins + at_class(c, v)), hn::Set(di, bin)));
     }
 };
+
+// Asks for the sums of a panel before they are needed: those of all blocks together are far larger than a cache, and a
+// sparse entry that has to wait for memory costs more than all its arithmetic.
+inline void prefetch_sums(const QueryPanel& q, int64_t C) {
+    constexpr int64_t kLine = 64 / int64_t(sizeof(double));
+    for (int64_t c = 0; c < C; ++c) {
+        for (int64_t l = 0; l < kPanel; l += kLine) {
+            const int64_t at_lane = q.first + c * kGroup + l;
+            hwy::Prefetch(q.sums->product + at_lane);
+            hwy::Prefetch(q.sums->weight.same + at_lane);
+            hwy::Prefetch(q.sums->weight.missing + at_lane);
+        }
+    }
+}
 
 // product += sum_j w_j r_jc over the references in the dense bin, for the queries that are in it
 inline void add_dense(const QueryPanel& q, const float* tile, const float* residual, const LocalTable& t,
@@ -68,7 +88,7 @@ inline void add_dense(const QueryPanel& q, const float* tile, const float* resid
             for (int v = 0; v < kTileVectors; ++v) {
                 const V x = at(products + (c - first) * kPanel, v);
                 const V mine = hn::IfThenElseZero(q.in_bin(c, v, t.dense[size_t(c)]), x);
-                DoubleLanes::of(mine).add_to(q.at_class(q.sums->product, c, v));
+                DoubleLanes::of(mine).add_to(q.sums->product + q.at_class(c, v));
             }
         }
     }
@@ -87,53 +107,55 @@ HWY_INLINE void add_all(const PairSum& sum, int64_t lane, const float* x, const 
     for (int v = 0; v < kTileVectors; ++v) all[v].add_to(sum.all + lane + v * kLanes);
 }
 
-// What the entries of a run add up to: in double for what is missing from the dense bin, in float32 for the run's own bin.
-struct RunSum {
-    DoubleLanes exact[kTileVectors];
-    V sum[kTileVectors], product[kTileVectors];
-};
-HWY_INLINE RunSum sum_run(const LocalTable& t, const SparseRun& run, const float* x, const float* y) {
-    RunSum s;
-    for (int v = 0; v < kTileVectors; ++v) {
-        s.exact[v] = {hn::Zero(dd), hn::Zero(dd)};
-        s.sum[v] = s.product[v] = hn::Zero(df);
-    }
-    for (int64_t k = run.begin; k < run.end; ++k) {
-        const SparseEntry e = t.sparse[size_t(k)];
+// sum.missing += the entries of a class: none of them is in its dense bin
+HWY_INLINE void add_missing(const PairSum& sum, const QueryPanel& q, const float* x, const float* y,
+                            const LocalTable& t, const SparseClass& of) {
+    DoubleLanes missing[kTileVectors];
+    for (DoubleLanes& m : missing) m = {hn::Zero(dd), hn::Zero(dd)};
+    const int64_t end = t.runs[size_t(of.end - 1)].end;
+    for (int64_t k = t.runs[size_t(of.begin)].begin; k < end; ++k) {
+        const int64_t j = t.sparse[size_t(k)].j * kPanel;
         for (int v = 0; v < kTileVectors; ++v) {
-            V w = at(x + e.j * kPanel, v);
-            if (y != nullptr) w = hn::Mul(w, at(y + e.j * kPanel, v));
-            s.exact[v].add(DoubleLanes::of(w));
-            s.sum[v] = hn::Add(s.sum[v], w);
-            s.product[v] = hn::MulAdd(w, hn::Set(df, e.r), s.product[v]);
+            const V value = at(x + j, v);
+            missing[v].add(DoubleLanes::of(y == nullptr ? value : hn::Mul(value, at(y + j, v))));
         }
     }
-    return s;
+    for (int v = 0; v < kTileVectors; ++v) missing[v].add_to(sum.missing + q.at_class(of.c, v));
 }
 
-// The sparse entries of a block, run by run: the queries of a run's bin gain its sum, and all of it is missing from the
-// dense bin.  x, y as in add_all; products are added where asked for.
+// sum.same += the entries of a run, for the queries of its bin; and product likewise, where asked for.
+template <bool kProducts>
+void add_same(const PairSum& sum, const QueryPanel& q, const float* x, const float* y, const LocalTable& t,
+              const SparseRun& run, int64_t c) {
+    for (int v = 0; v < kTileVectors; ++v) {
+        const Mask same = q.in_bin(c, v, run.bin);
+        if (hn::AllFalse(df, same)) continue;
+        V total = hn::Zero(df), product = total;
+        for (int64_t k = run.begin; k < run.end; ++k) {
+            const SparseEntry& e = t.sparse[size_t(k)];
+            V w = at(x + e.j * kPanel, v);
+            if (y != nullptr) w = hn::Mul(w, at(y + e.j * kPanel, v));
+            total = hn::Add(total, w);
+            if (kProducts) product = hn::MulAdd(w, hn::Set(df, e.r), product);
+        }
+        DoubleLanes::of(hn::IfThenElseZero(same, total)).add_to(sum.same + q.at_class(c, v));
+        if (!kProducts) continue;
+        DoubleLanes::of(hn::IfThenElseZero(same, product)).add_to(q.sums->product + q.at_class(c, v));
+    }
+}
+
+// The sparse entries of a block.  x, y as in add_all.
 template <bool kProducts>
 void add_sparse(const PairSum& sum, const QueryPanel& q, const float* x, const float* y, const LocalTable& t,
                 int64_t block) {
-    const int64_t last = t.first_run[size_t(block + 1)];
-    for (int64_t k = t.first_run[size_t(block)]; k < last;) {
-        const int32_t c = t.runs[size_t(k)].c;
-        DoubleLanes missing[kTileVectors];
-        for (DoubleLanes& m : missing) m = {hn::Zero(dd), hn::Zero(dd)};
-        for (; k < last && t.runs[size_t(k)].c == c; ++k) {
-            const SparseRun& run = t.runs[size_t(k)];
-            const RunSum s = sum_run(t, run, x, y);
-            for (int v = 0; v < kTileVectors; ++v) {
-                missing[v].add(s.exact[v]);
-                const Mask same = q.in_bin(c, v, run.bin);
-                if (hn::AllFalse(df, same)) continue;
-                DoubleLanes::of(hn::IfThenElseZero(same, s.sum[v])).add_to(q.at_class(sum.same, c, v));
-                if (!kProducts) continue;
-                DoubleLanes::of(hn::IfThenElseZero(same, s.product[v])).add_to(q.at_class(q.sums->product, c, v));
-            }
+    for (int64_t k = t.first_class[size_t(block)]; k < t.first_class[size_t(block + 1)]; ++k) {
+        const SparseClass& of = t.classes[size_t(k)];
+        add_missing(sum, q, x, y, t, of);
+        for (int64_t r = of.begin; r < of.end; ++r) {
+            const SparseRun& run = t.runs[size_t(r)];
+            const bool maybe = run.bin >= 0 && (q.present[of.c] >> (run.bin % 64) & 1) != 0;
+            if (maybe) add_same<kProducts>(sum, q, x, y, t, run, of.c);
         }
-        for (int v = 0; v < kTileVectors; ++v) missing[v].add_to(q.at_class(sum.missing, c, v));
     }
 }
 

@@ -105,9 +105,9 @@ void walk_panel(const LocalError& in, const LocalTable& t, const Draws& draws, c
 void prepare(const Scratch& s, const LocalTable& t, const QueryPanel& q, int64_t rows) {
     for (int64_t c = 0; c < t.C; ++c) {
         for (int64_t l = 0; l < kPanel; ++l) {
-            const int32_t bin = q.bins[c * kBlock + l];
-            const int64_t k = c * kBlock + q.lane + l;
-            const double weight = q.sums->weight.of(c, q.lane + l, bin == t.dense[size_t(c)]);
+            const int64_t k = place(c, q.lane + l, t.C);
+            const int32_t bin = q.bins[k];
+            const double weight = q.sums->weight.of(k, q.lane + l, bin == t.dense[size_t(c)]);
             const bool none = l >= rows || bin == kNoQuery || weight < double(kLeastWeight);
             s.expected[c * kPanel + l] = none ? 0.0f : float(q.sums->product[k] / weight);
             s.inverse[c * kPanel + l] = none ? 0.0f : float(1.0 / weight);
@@ -143,7 +143,7 @@ void null_block(const Results& to, const LocalError& in, const LocalTable& t, co
     std::fill(s.doubles, s.doubles + LocalSums::doubles(in.C, false, false), 0.0);
     const float h = float(-0.5 / (double(in.gammas[0]) * double(in.gammas[0])));
     for (int64_t i = 0; i < t.rows(block); i += kPanel) {
-        const QueryPanel q = {&sums, t.bins_of(block) + i, i};
+        const QueryPanel q(sums, t, block, i);
         const int64_t rows = std::min<int64_t>(kPanel, t.rows(block) - i);
         walk_panel(in, t, draws, q, block * kBlock + i, rows, h, s);
         prepare(s, t, q, rows);

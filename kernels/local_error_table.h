@@ -23,6 +23,11 @@ constexpr int64_t kBlock = 192;      // rows of a block: the references of a til
 constexpr int32_t kNoQuery = -2;     // bin of an entry that is left out, as a query: equal to no reference's
 constexpr int32_t kNoDenseBin = -3;  // of a class whose entries are all left out
 
+// Arrays (C, kBlock) over the queries of a block are kept as (kBlock / kGroup, C, kGroup): what a panel of queries walks
+// over, class after class, then lies close together.
+constexpr int64_t kGroup = 32;
+constexpr int64_t place(int64_t c, int64_t lane, int64_t C) { return (lane / kGroup * C + c) * kGroup + lane % kGroup; }
+
 struct SparseEntry {
     int32_t j;  // row within its block
     float r;
@@ -30,8 +35,14 @@ struct SparseEntry {
 
 // The sparse entries of a block that share class and bin.  Bin -1 is left out: it is nobody's, and not in the dense bin.
 struct SparseRun {
-    int32_t c, bin;
-    int64_t begin, end;
+    int32_t bin;
+    int64_t begin, end;  // entries
+};
+
+// The runs of one class in a block.
+struct SparseClass {
+    int32_t c;
+    int64_t begin, end;  // runs
 };
 
 struct LocalTable {
@@ -39,29 +50,32 @@ struct LocalTable {
     std::vector<int32_t> dense;                         // (C): the fullest bin of each class
     std::vector<SparseEntry> sparse;                    // block after block, sorted by class, bin and row
     std::vector<SparseRun> runs;                        // of them
-    std::vector<int64_t> first_run;                     // (blocks + 1)
+    std::vector<SparseClass> classes;                   // of them
+    std::vector<int64_t> first_class;                   // (blocks + 1)
+    std::vector<uint64_t> bins_present;                 // (blocks, kBlock / kGroup, C): bit bin % 64, of sparse entries
     hwy::AlignedFreeUniquePtr<float[]> dense_residual;  // (blocks, C, kBlock): r in the dense bins, else 0
-    hwy::AlignedFreeUniquePtr<int32_t[]> query_bin;     // (blocks, C, kBlock)
+    hwy::AlignedFreeUniquePtr<int32_t[]> query_bin;     // (blocks, C, kBlock), by place()
 
     int64_t rows(int64_t block) const { return std::min(kBlock, n - block * kBlock); }
     const float* residual_of(int64_t block) const { return dense_residual.get() + block * C * kBlock; }
     const int32_t* bins_of(int64_t block) const { return query_bin.get() + block * C * kBlock; }
+    const uint64_t* present_in(int64_t block, int64_t lane) const {  // (C)
+        return bins_present.data() + (block * (kBlock / kGroup) + lane / kGroup) * C;
+    }
 };
 
 // A sum over the neighbours of the queries of a block, of something that each pair has: its weight, the square of it, ...
 struct PairSum {
-    double* same;     // (C, kBlock): over the query's bin, where that is not the dense one
-    double* missing;  // (C, kBlock): over references outside the dense bin
+    double* same;     // (C, kBlock) by place(): over the query's bin, where that is not the dense one
+    double* missing;  // (C, kBlock) by place(): over references outside the dense bin
     double* all;      // (kBlock): over all references
 
-    double of(int64_t c, int64_t lane, bool dense) const {
-        return dense ? all[lane] - missing[c * kBlock + lane] : same[c * kBlock + lane];
-    }
+    double of(int64_t at, int64_t lane, bool dense) const { return dense ? all[lane] - missing[at] : same[at]; }
 };
 
 // What is known so far about the queries of a block.
 struct LocalSums {
-    double* product;         // (C, kBlock): of w r, over the query's bin
+    double* product;         // (C, kBlock) by place(): of w r, over the query's bin
     PairSum weight, square;  // of w and w^2
     PairSum spread;          // of w |phi_i - phi_j|_1
     bool squares, spreads;   // whether the last two are wanted
