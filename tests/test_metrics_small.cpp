@@ -29,7 +29,7 @@ void expect_refused(const std::function<void()>& f, const std::string& says) {
     }
 }
 
-// ---- published constants ----------------------------------------------------------------------------------------------
+// ---- published constants -----------------------------------------------------------------------------------------
 
 TEST(MetricsSmall, norms_of_a_binary_list) {
     const Outcomes o = {{.25, .25, .55, .75, .75}, {0, 0, 1, 1, 1}};
@@ -107,7 +107,7 @@ TEST(MetricsSmall, brownian_tails) {
     EXPECT_NEAR(lc::brownian_max_abs_tail(10) / (2 * far), 1, 1e-12);
 }
 
-// ---- by hand ----------------------------------------------------------------------------------------------------------
+// ---- by hand -------------------------------------------------------------------------------------------------------
 
 TEST(MetricsSmall, bins_are_closed_on_the_left) {
     const std::vector<double> edges = lc::equal_width_edges(15);
@@ -232,11 +232,11 @@ TEST(MetricsSmall, cells_of_the_simplex) {
     ASSERT_EQ(cells.size(), 3);
     EXPECT_EQ(cells.begin, (std::vector<int64_t>{0, 1, 4, 5}));
     EXPECT_EQ(cells.order, (std::vector<int64_t>{1, 0, 2, 4, 3}));
-    // Cell by cell: |y - p|_1 of row 1 and of row 3, and of the mean of rows 0, 2, 4: conf .4/3, .2, 2/3; freq 1/3, 0, 2/3.
+    // Row 1 and row 3 alone, and the mean of rows 0, 2, 4: conf .4/3, .2, 2/3; freq 1/3, 0, 2/3.
     EXPECT_NEAR(ece_multi(s, cells), (1.2 + .8 + 3 * (.6 / 3 + .2 + 0)) / 5 / 3, 1e-15);
 }
 
-// ---- inputs at the edge ------------------------------------------------------------------------------------------------
+// ---- inputs at the edge --------------------------------------------------------------------------------------------
 
 TEST(MetricsEdge, what_is_no_distribution_is_refused) {
     const std::vector<int32_t> y = {0};
