@@ -19,23 +19,27 @@ void check_assignment(std::span<const int32_t> bin, int64_t entries, int64_t B, 
              "bins: expected one for each of " << entries << " entries, found " << bin.size());
     LC_CHECK(counts.empty() || int64_t(counts.size()) == n,
              "bins: expected a count for each of " << n << " rows, found " << counts.size());
-    bool outside = false;
-    for (const int32_t b : bin) outside |= (b < -1) | (b >= B);  // without a branch: runs once per replicate
-    LC_CHECK(!outside, "bins: expected numbers from -1 to " << B - 1 << ", found others; assign_bins makes them");
+    const int32_t last = int32_t(B) - 1;
+    int32_t outside = 0;  // summed without a branch: this runs once per replicate of a bootstrap
+    for (const int32_t b : bin) outside |= int32_t(b < -1) | int32_t(b > last);
+    LC_CHECK(outside == 0, "bins: expected numbers from -1 to " << B - 1 << ", found others; assign_bins makes them");
 }
 
 // Rows [begin, end) into a table of their own.
 void add_rows(BinTable& t, const Predictions& s, const int32_t* bin, Counts counts, int64_t begin, int64_t end) {
+    const int64_t C = s.C;
+    double* const rows = t.rows.data();
+    double* const sum_p = t.sum_p.data();
     for (int64_t i = begin; i < end; ++i) {
         const double times = count_of_row(counts, i);
         if (times == 0) continue;
-        const int32_t* b = bin + i * s.C;
+        const int32_t* b = bin + i * C;
         const double* p = s.row(i);
-        for (int64_t c = 0; c < s.C; ++c) {
+        for (int64_t c = 0; c < C; ++c) {
             if (b[c] < 0) continue;
-            const size_t at = t.at(b[c], c);
-            t.rows[at] += times;
-            t.sum_p[at] += times * p[c];
+            const int64_t at = b[c] * C + c;
+            rows[at] += times;
+            sum_p[at] += times * p[c];
         }
         const int32_t y = s.labels[size_t(i)];
         if (b[y] >= 0) t.sum_y[t.at(b[y], y)] += times;

@@ -74,7 +74,7 @@ double binned_metric(const Predictions& s, const Cells& cells, std::span<const d
     for (int64_t b = 0; b < cells.size(); ++b) {
         std::fill(p.begin(), p.end(), 0.0);
         std::fill(y.begin(), y.end(), 0.0);
-        double rows = 0;
+        double rows = 0, of_cell = 0;
         for (int64_t k = cells.begin[size_t(b)]; k < cells.begin[size_t(b) + 1]; ++k) {
             const int64_t i = cells.order[size_t(k)];
             const double times = count_of_row(counts, i);
@@ -85,7 +85,8 @@ double binned_metric(const Predictions& s, const Cells& cells, std::span<const d
         }
         if (rows == 0) continue;
         total += rows;
-        for (size_t c = 0; c < p.size(); ++c) sum += rows * pi[c] * phi(y[c] / rows, p[c] / rows);
+        for (size_t c = 0; c < p.size(); ++c) of_cell += pi[c] * phi(y[c] / rows, p[c] / rows);
+        sum += rows * of_cell;
     }
     return sum / total;
 }
