@@ -9,7 +9,7 @@
 #include "calib/options.h"
 #include "calib/temperature.h"
 #include "kernels/random.h"
-#include "tests/scores.h"
+#include "metrics/proper.h"
 
 namespace {
 
@@ -49,7 +49,8 @@ Prediction fit_and_predict(const std::string& method, const std::map<std::string
 }
 
 double nll(const Prediction& p, const Clouds& test) {
-    return test::scores(p.probs, p.log_probs, test.labels.data(), test.n, test.C).nll;
+    const auto s = lc::predictions_from_logits(p.log_probs.data(), test.labels.data(), test.n, test.C);
+    return lc::nll(s, lc::NllMode::logits).value;
 }
 
 const std::map<std::string, std::string> kShort = {{"epochs", "6"}, {"batch", "128"}, {"fit-gamma", "1.5"}};
