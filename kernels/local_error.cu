@@ -130,12 +130,13 @@ enum class Result { error, weight, n_eff, spread };
 
 template <Result kResult>
 __device__ __forceinline__ float result_of(const float* sums) {
+    constexpr int kKind[] = {1, 0, 2, 3};  // beside the weight
     const float weight = load_sum(sums).value();
-    if (weight < kLeastWeight) return 0.0f;  // a NaN stays
-    if (kResult == Result::weight) return weight;
-    if (kResult == Result::error) return load_sum(sums + 2 * kSide).value() / weight;
-    const float sum = load_sum(sums + (kResult == Result::n_eff ? 2 : 3) * 2 * kSide).value();
-    return kResult == Result::n_eff ? weight / sum * weight : sum / weight;
+    const float sum = load_sum(sums + kKind[int(kResult)] * 2 * kSide).value();
+    const float result = kResult == Result::weight  ? weight
+                         : kResult == Result::n_eff ? weight / sum * weight
+                                                    : sum / weight;
+    return weight < kLeastWeight ? 0.0f : result;  // a NaN stays
 }
 
 // The rows of one result, classes c .. c + kSide, through shared memory.

@@ -10,7 +10,7 @@
 //          kSets) of them at once.
 // Owners   thread (lane, group) owns the sums of its query and of every fourth set: no atomics, one order.  A warp has
 //          one set and one row at a time, hence one class: 32 neighbouring sums, and no divergence but that of the bins.
-// Shared   34 KiB: two slices of 16 features, the weights, classes and their bins of 64 rows in 16 sets.
+// Shared   30 KiB: two slices of 16 features, the weights, classes and their bins of 64 rows in 8 sets.
 // Traffic  a pair and set reads and writes a sum, 16 B, in the few KiB of a set that stay in L1; writes pass on to L2.
 //          The bin that a row has in its class is gathered, once per block, row and set: a sector each, by nature.
 // Numbers  float32, sums over rows in two floats; total in double over the tiles.
@@ -20,7 +20,9 @@
 
 namespace lc::LC_CUDA_NS {
 
-constexpr int kSets = 32;  // sets of labels of a block
+constexpr int kSets = 32;   // sets of labels of a block
+constexpr int kStaged = 8;  // of these in shared memory at a time
+static_assert(kSets % kStaged == 0 && kStaged % kGroups == 0, "a set belongs to one block and to one group of threads");
 
 struct NullLabels {
     const int32_t* x;  // (B, n)
@@ -33,11 +35,11 @@ struct NullParts {    // results of the tiles of a slice
     float* row_most;  // (tiles, B)
 };
 
-// classes, bins (kStep, kSide): what the sets b .. say about rows j ..; the bin is that of the row in this class, and -1
+// classes, bins (kStaged, kSide): what the sets b .. say about rows j ..; the bin is that of the row in this class, and -1
 // where there is no such row, set or class.
 __device__ __forceinline__ void stage_labels(int* classes, int* bins, const LocalError& in, const NullLabels& labels,
                                              int64_t b, int64_t j) {
-    for (int e = int(threadIdx.x); e < kStep * kSide; e += kNwBlock) {
+    for (int e = int(threadIdx.x); e < kStaged * kSide; e += kNwBlock) {
         const int64_t set = b + e / kSide, row = j + e % kSide;
         const int label = set < labels.B && row < in.n ? labels.x[set * in.n + row] : -1;
         const bool known = label >= 0 && label < in.C;
@@ -46,11 +48,11 @@ __device__ __forceinline__ void stage_labels(int* classes, int* bins, const Loca
     }
 }
 
-// found (kStep, C, 2, kSide) += the weights of the tile, each for the class of its row; the sets of this thread.
+// found (kStaged, C, 2, kSide) += the weights of the tile, each for the class of its row; the sets of this thread.
 __device__ __forceinline__ void add_labels(float* found, const float* weights, const int* classes, const int* bins,
                                            const int* own, int64_t C, int rows) {
     const NwThread t = nw_thread();
-    for (int set = t.group; set < kStep; set += kGroups) {
+    for (int set = t.group; set < kStaged; set += kGroups) {
         float* const of_set = found + set * C * (2 * kSide) + t.lane;
         for (int r = 0; r < rows; ++r) {
             const int c = classes[set * kSide + r];
@@ -63,10 +65,9 @@ __device__ __forceinline__ void add_labels(float* found, const float* weights, c
 
 // |e| of one query, set and class, from the sums of w, w p and w [label = c].
 __device__ __forceinline__ float null_error(const float* sums, const float* found) {
-    const float weight = load_sum(sums).value();
-    if (weight < kLeastWeight) return 0.0f;  // a NaN stays
     const LongSum p = load_sum(sums + 2 * kSide), y = load_sum(found);
-    return fabsf(((p.sum - y.sum) + (p.rest - y.rest)) / weight);
+    const float weight = load_sum(sums).value(), difference = (p.sum - y.sum) + (p.rest - y.rest);
+    return weight < kLeastWeight ? 0.0f : fabsf(difference / weight);  // a NaN stays
 }
 
 // A warp reduces one set: lane l has queries l and l + 32, and keeps class c0 + l.
@@ -98,8 +99,8 @@ __global__ void __launch_bounds__(kNwBlock, 3)
     local_error_null_kernel(NullParts parts, float* found, LocalSums of_slice, LocalError in, NullLabels labels,
                             int64_t first_tile) {
     LC_NW_SHARED(s);
-    LC_SHARED(int, classes, [kStep * kSide]);
-    LC_SHARED(int, bins, [kStep * kSide]);
+    LC_SHARED(int, classes, [kStaged * kSide]);
+    LC_SHARED(int, bins, [kStaged * kSide]);
     const NwThread t = nw_thread();
     const NwRows Z = {in.Z, in.n};
     const int64_t first = (first_tile + blockIdx.x) * kSide, b_first = int64_t(blockIdx.y) * kSets;
@@ -112,7 +113,7 @@ __global__ void __launch_bounds__(kNwBlock, 3)
     }
     for (int64_t j = 0; j < in.n; j += kSide) {
         const NwCells D = distances<SquareOf>(s, Z, first, Z, j, in.d);
-        for (int64_t b = b_first; b < b_end; b += kStep) {
+        for (int64_t b = b_first; b < b_end; b += kStaged) {
             __syncthreads();  // the weights and the labels before may still be read
             if (b == b_first) store_weights(s.D, D, inverse_of(in.gammas[0]), !in.include_self && j == first);
             stage_labels(classes, bins, in, labels, b, j);

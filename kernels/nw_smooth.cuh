@@ -38,7 +38,7 @@ using NwRows = RowsOf<float>;  // one of the two sets
 template <class T>
 __device__ __forceinline__ void stage(T* slice, RowsOf<T> rows, int64_t first, int64_t d, int64_t k, T outside = T(0)) {
     for (int e = int(threadIdx.x); e < kSide * kStep; e += kNwBlock) {
-        const int r = e / kStep, f = e % kStep;
+        const int r = e / 8 % kSide, f = e / (8 * kSide) * 8 + e % 8;  // a warp: 4 rows x 8 columns, 32 banks
         const bool inside = first + r < rows.count && k + f < d;
         slice[f * kPitch + r] = inside ? rows.x[(first + r) * d + k + f] : outside;
     }
