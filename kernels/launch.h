@@ -8,7 +8,9 @@
 //                                        NVTX range named after the op, dynamic shared memory opt-in above 48 KiB,
 //                                        launch checked.  Templates need parentheses: LC_LAUNCH((k<1, 2>), ...)
 //     LC_CUDA_CHECK(expression)          a CUDA runtime call that must succeed
-//     ld4(p), st4(p, v)                  one 16-byte access to four floats; p must be 16-byte aligned
+//     ld4(p), st4(p, v)                  one 16-byte access to four floats, or ld4 to four ints; p 16-byte aligned
+//     kSliceBytes                        scratch memory of an op that works in slices.  The simulator gives little, so
+//                                        that small cases come in several slices too
 //
 // Rules for kernels, so that the simulator can prove them: no <<<>>>, no raw __shared__, no inline PTX outside
 // device.cuh, no spin waits between blocks, no return before a barrier that others will reach, full-mask warp
@@ -35,10 +37,19 @@
         ::lc::launch(__func__, #kernel, kernel, grid, block, smem, stream, __VA_ARGS__)
 
 __device__ __forceinline__ float4 ld4(const float* p) { return *reinterpret_cast<const float4*>(p); }
+__device__ __forceinline__ int4 ld4(const int* p) { return *reinterpret_cast<const int4*>(p); }
 __device__ __forceinline__ void st4(float* p, float4 v) { *reinterpret_cast<float4*>(p) = v; }
+
+namespace lc {
+constexpr int64_t kSliceBytes = int64_t(256) << 20;
+}
 #else
     #include "kernels/sim/cusim.h"
     #define LC_CUDA_NS sim
+
+namespace lc {
+constexpr int64_t kSliceBytes = int64_t(128) << 10;
+}
 #endif
 
 #define LC_CUDA_CHECK(expression) ::lc::cuda_check(expression, #expression, LC_HERE)

@@ -27,30 +27,38 @@ constexpr float kNwFloor = 1e-6f;               // form authors: added to the su
 constexpr float kNwFarthest = 3.402823466e38f;  // nobody seen yet; finite, so that exp(h (inf - it)) is 0
 constexpr float kTrustedLog = -60.0f;  // below it, ln theta of soft labels may have lost neighbours to underflow
 
-struct NwRows {      // one of the two sets
-    const float* x;  // (count, d)
+template <class T>
+struct RowsOf {
+    const T* x;  // (count, d)
     int64_t count;
 };
+using NwRows = RowsOf<float>;  // one of the two sets
 
-// The features k .. k + kStep of rows first .. first + kSide, turned round: slice[feature][row], zeros outside.
-__device__ __forceinline__ void stage(float* slice, NwRows rows, int64_t first, int64_t d, int64_t k) {
+// The columns k .. k + kStep of rows first .. first + kSide, turned round: slice[column][row].
+template <class T>
+__device__ __forceinline__ void stage(T* slice, RowsOf<T> rows, int64_t first, int64_t d, int64_t k, T outside = T(0)) {
     for (int e = int(threadIdx.x); e < kSide * kStep; e += kNwBlock) {
-        const int r = e / kStep, f = e % kStep;
+        const int r = e / 8 % kSide, f = e / (8 * kSide) * 8 + e % 8;  // a warp: 4 rows x 8 columns, 32 banks
         const bool inside = first + r < rows.count && k + f < d;
-        slice[f * kPitch + r] = inside ? rows.x[(first + r) * d + k + f] : 0.0f;
+        slice[f * kPitch + r] = inside ? rows.x[(first + r) * d + k + f] : outside;
     }
 }
 
-// acc += squared differences of four owners and four walked rows.
-__device__ __forceinline__ void add_squares(float (&acc)[4][4], float4 own, float4 walked) {
+struct SquareOf {
+    __device__ static float term(float difference) { return difference * difference; }
+};
+struct MagnitudeOf {
+    __device__ static float term(float difference) { return fabsf(difference); }
+};
+
+// acc += the terms of four owners and four walked rows.
+template <class Term>
+__device__ __forceinline__ void add_terms(float (&acc)[4][4], float4 own, float4 walked) {
     const float a[4] = {own.x, own.y, own.z, own.w}, b[4] = {walked.x, walked.y, walked.z, walked.w};
 #pragma unroll
     for (int u = 0; u < 4; ++u) {
 #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            const float difference = a[v] - b[u];
-            acc[u][v] += difference * difference;
-        }
+        for (int v = 0; v < 4; ++v) acc[u][v] += Term::term(a[v] - b[u]);
     }
 }
 
@@ -65,11 +73,17 @@ struct NwShared {   // of a block
     LC_SHARED(float, name##_D, [kSide * kPitch]);      \
     const NwShared name = {name##_owner, name##_walked, name##_D}
 
-// Fills D.  All threads of the block call; afterwards D may be read by all.
-__device__ __forceinline__ void distance_tile(const NwShared& s, NwRows owner, int64_t o, NwRows walked, int64_t w,
-                                              int64_t d) {
+// The 4 x 4 cells of a tile that thread (tx, ty) has in registers: owner rows 4 tx .., walked rows 4 ty ...
+struct NwCells {
+    float x[4][4];
+};
+
+// Sums of terms over all features, in registers.  All threads of the block call.
+template <class Term>
+__device__ __forceinline__ NwCells distances(const NwShared& s, NwRows owner, int64_t o, NwRows walked, int64_t w,
+                                             int64_t d) {
     const int tx = int(threadIdx.x) % 16, ty = int(threadIdx.x) / 16;
-    float acc[4][4] = {};
+    NwCells acc = {};
     for (int64_t k = 0; k < d; k += kStep) {
         __syncthreads();  // the slices and D may still be read
         stage(s.owner, owner, o, d, k);
@@ -77,12 +91,25 @@ __device__ __forceinline__ void distance_tile(const NwShared& s, NwRows owner, i
         __syncthreads();
 #pragma unroll
         for (int f = 0; f < kStep; ++f) {
-            add_squares(acc, ld4(s.owner + f * kPitch + 4 * tx), ld4(s.walked + f * kPitch + 4 * ty));
+            add_terms<Term>(acc.x, ld4(s.owner + f * kPitch + 4 * tx), ld4(s.walked + f * kPitch + 4 * ty));
         }
     }
+    return acc;
+}
+
+__device__ __forceinline__ void store_cells(float* tile, const NwCells& cells) {
+    const int tx = int(threadIdx.x) % 16, ty = int(threadIdx.x) / 16;
+#pragma unroll
     for (int u = 0; u < 4; ++u) {
-        st4(s.D + (4 * ty + u) * kPitch + 4 * tx, make_float4(acc[u][0], acc[u][1], acc[u][2], acc[u][3]));
+        const float(&x)[4] = cells.x[u];
+        st4(tile + (4 * ty + u) * kPitch + 4 * tx, make_float4(x[0], x[1], x[2], x[3]));
     }
+}
+
+// Fills D.  All threads of the block call; afterwards D may be read by all.
+__device__ __forceinline__ void distance_tile(const NwShared& s, NwRows owner, int64_t o, NwRows walked, int64_t w,
+                                              int64_t d) {
+    store_cells(s.D, distances<SquareOf>(s, owner, o, walked, w, d));
     __syncthreads();
 }
 

@@ -87,6 +87,7 @@ CUSIM_INLINE T atomicCAS(T* address, std::type_identity_t<T> compare, std::type_
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 CUSIM_INLINE float4 ld4(const float* p) { return cusim::load16(p); }
+CUSIM_INLINE int4 ld4(const int* p) { return cusim::bit_cast<int4>(cusim::load16(p)); }
 CUSIM_INLINE void st4(float* p, float4 v) { cusim::store16(p, v); }
 
 // An array per block, found by its site: named, bounded, full of NaN when a block starts.
