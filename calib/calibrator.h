@@ -17,6 +17,7 @@
 #include "data/safetensors.h"
 #include "kernels/backend.h"
 #include "kernels/progress.h"
+#include "nn/pca.h"
 
 namespace lc {
 
@@ -53,8 +54,8 @@ struct Context {
     std::string checkpoint = {};                        // a file: training state is kept there, and taken up from there
 };
 
-// What fit() found out, by name, in the order it should be read: "gamma" -> "1.41", "ended" -> "best epoch 83 of 98".  Numbers
-// are given as numbers too, for JSON.
+// What fit() found out, by name, in the order it should be read: "gamma" -> "1.41", "ended" -> "best epoch 83 of 98".
+// Numbers are given as numbers too, for JSON.
 struct Finding {
     std::string name, text;
     bool is_number = false;
@@ -73,6 +74,9 @@ class Calibrator {
     virtual std::vector<std::pair<std::string, std::string>> options() const { return {}; }  // every choice, by name
     virtual int64_t features_expected() const = 0;                                           // columns; 0: none needed
     virtual int64_t classes_expected() const = 0;
+    virtual const Pca* reduction() const {
+        return nullptr;
+    }  // how it sees the classifier's features, if it reduces them
 };
 
 // What fit() needs of its rows, refused with one sentence: at least two rows, two classes, labels in range, finite numbers.

@@ -30,6 +30,7 @@ class NetCalibrator : public Calibrator {
     NamedValues options() const override { return to_text(o_); }
     int64_t features_expected() const override { return pca_.d; }
     int64_t classes_expected() const override { return C_; }
+    const Pca* reduction() const override { return &pca_; }
 
   private:
     struct OnDevice;  // the model in a backend's memory

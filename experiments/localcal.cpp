@@ -14,6 +14,9 @@ namespace lc::cli {
 #define LC_ALL_COMMANDS(X)           \
     X(fit)     /* cmd_fit.cpp */     \
     X(apply)   /* cmd_apply.cpp */   \
+    X(eval)    /* cmd_eval.cpp */    \
+    X(sweep)   /* cmd_sweep.cpp */   \
+    X(explain) /* cmd_explain.cpp */ \
     X(inspect) /* cmd_inspect.cpp */ \
     X(devices) /* cmd_devices.cpp */
 

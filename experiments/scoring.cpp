@@ -5,8 +5,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "calib/calibrator.h"
 #include "data/npy.h"
 #include "experiments/samples.h"
+#include "nn/pca.h"
 
 namespace lc::cli {
 namespace {
@@ -44,6 +46,63 @@ std::vector<float> log_probabilities(const Predictions& s) {
     x.reserve(s.p.size());
     for (const double p : s.p) x.push_back(float(std::log(std::max(p, 1e-12))));
     return x;
+}
+
+Predictions uncalibrated(const Dataset& data) {
+    if (!data.probs.empty()) return predictions_from_probs(data.probs.data(), data.labels.data(), data.n, data.C);
+    return predictions_from_logits(data.logits.data(), data.labels.data(), data.n, data.C);
+}
+
+// The classifier's features: by the model's PCA, by a PCA of these rows, or as they are where they are few.
+void set_common_space(Scored& s, const Backend& b, const ScoringOptions& o, const Pca* fitted) {
+    const bool have = !s.data.features.empty();
+    const std::vector<float> logs = have ? std::vector<float>() : log_probabilities(s.before);
+    const int64_t n = s.data.n, d = have ? s.data.d : s.data.C;
+    const int64_t k = o.pca == "none" ? d : int64_t(parse_integer("--pca", o.pca, 1, 4096));
+    s.space = have ? std::to_string(d) + " features" : "no features, so ln p serves: " + std::to_string(d);
+    s.common = Tensor::from(b, {n, d}, have ? s.data.features : logs);
+    if (fitted == nullptr && d <= k) {
+        s.space += " as they are";
+        return;
+    }
+    const Pca pca = fitted != nullptr ? *fitted : fit_pca(b, s.common.data(), n, d, k);
+    if (pca.d != d) throw Error("the model reduces " + std::to_string(pca.d) + " features, found " + s.space);
+    Tensor z(b, {n, pca.k});
+    PcaTransform(b, pca)(z.data(), s.common.data(), n);
+    s.common = std::move(z);
+    s.pca = pca.k;
+    s.space +=
+        " reduced to " + std::to_string(pca.k) + " by PCA of " + (fitted != nullptr ? "the model" : "these rows");
+}
+
+std::vector<double> class_weights(const ScoringOptions& o, const Dataset& data) {
+    if (o.weights == "uniform") return uniform_weights(data.C);
+    if (o.weights == "prior") return prior_weights(data.labels.data(), data.n, data.C);
+    std::vector<double> w = read_npy(o.weights).to_doubles();
+    check_weights(w, data.C);
+    return w;
+}
+
+ScoringBandwidth choose_gamma(const Scored& s, const ScoringOptions& o, const Common& common,
+                              const Progress& progress) {
+    if (o.gamma != "auto") return {positive_number("--gamma", o.gamma), 0, true};
+    const ScoringBandwidth g = scoring_bandwidth(s.common, s.before, s.choice.card.local, progress);
+    if (!g.reached && notes(common)) {
+        notes(common)("no bandwidth gives a median n_eff of 100, the largest of the grid has " +
+                      std::to_string(int64_t(g.median_n_eff)) + "; local errors are mostly noise, score more rows");
+    }
+    return g;
+}
+
+// What the calibrator makes of the rows.
+void apply_model(Scored& s, const Backend& b, const Calibrator& c, uint64_t seed) {
+    const Samples samples = samples_of(s.data);
+    check_fits(c, samples, s.data.source);
+    const Prediction p = c.predict(samples, {.backend = &b, .seed = seed});
+    s.method = c.method();
+    s.after = predictions_from_probs(p.probs.data(), s.data.labels.data(), p.n, p.C);
+    s.after.log_p.assign(p.log_probs.begin(), p.log_probs.end());
+    if (!p.features.empty()) s.own = Tensor::from(b, {p.n, p.k}, p.features);
 }
 
 }  // namespace
@@ -95,67 +154,82 @@ ScoringChoice choose_scoring(const ScoringOptions& o, const Common& common) {
     at_least("--null", 0, 100000, o.null);
 
     ScoringChoice c;
-    c.score.local = {.bins = o.bins,
-                     .min_bin = o.min_bin >= 0   ? o.min_bin
-                                : lce == "paper" ? 0
-                                                 : 20,
-                     .include_self = self == "include"};
-    c.score.lce = lce == "paper" ? LceMode::all_rows : LceMode::kept_rows;
-    c.score.mlce = mlce == "authors" ? MlceMode::class_mean : mlce == "paper" ? MlceMode::row_l1 : MlceMode::largest;
-    c.score.ecce = ecce == "authors" ? EcceChoice::authors : ecce == "paper" ? EcceChoice::paper : EcceChoice::range;
-    c.score.nll = nll == "authors" ? NllMode::authors : nll == "logits" ? NllMode::logits : NllMode::floor;
-    c.score.bootstrap = o.bootstrap;
-    c.score.null = o.null;
-    c.score.seed = common.seed;
+    c.card.local = {.bins = o.bins,
+                    .min_bin = o.min_bin >= 0   ? o.min_bin
+                               : lce == "paper" ? 0
+                                                : 20,
+                    .include_self = self == "include"};
+    c.card.global.binning.bins = o.bins;
+    c.card.lce = lce == "paper" ? LceMode::all_rows : LceMode::kept_rows;
+    c.card.mlce = mlce == "authors" ? MlceMode::class_mean : mlce == "paper" ? MlceMode::row_l1 : MlceMode::largest;
+    c.card.global.ecce = ecce == "authors" ? EcceMode::authors : ecce == "paper" ? EcceMode::paper : EcceMode::range;
+    c.card.global.nll = nll == "authors" ? NllMode::authors : nll == "logits" ? NllMode::logits : NllMode::floor;
+    c.card.bootstrap = o.bootstrap;
+    c.card.null = o.null;
+    c.card.seed = common.seed;
     c.modes = {{"lce", lce}, {"mlce", mlce}, {"ecce", ecce}, {"nll", nll}, {"self", self}};
     return c;
 }
 
-Predictions uncalibrated(const Dataset& data) {
-    if (!data.probs.empty()) return predictions_from_probs(data.probs.data(), data.labels.data(), data.n, data.C);
-    return predictions_from_logits(data.logits.data(), data.labels.data(), data.n, data.C);
+Scored prepare_scoring(const Common& common, const InputOptions& input, const std::string& model,
+                       const ScoringOptions& o, const Progress& progress) {
+    Scored s;
+    s.choice = choose_scoring(o, common);
+    const std::unique_ptr<Calibrator> c = model.empty() ? nullptr : load_calibrator(model);
+    const Backend& b = choose_backend(common.device);
+    s.device = b.name;
+    s.data = load(input, {.features = c && c->features_expected() > 0, .labels = true});
+    s.choice.card.global.weights = class_weights(o, s.data);
+    s.before = uncalibrated(s.data);
+    set_common_space(s, b, o, c ? c->reduction() : nullptr);
+    s.gamma = choose_gamma(s, o, common, progress);
+    s.choice.card.local.gamma = s.gamma.gamma;
+    s.after = s.before;
+    if (c) apply_model(s, b, *c, common.seed);
+    return s;
 }
 
-CommonSpace common_space(const Backend& b, const Dataset& data, const Predictions& s, const ScoringOptions& o,
-                         const Pca* fitted, const Progress& progress) {
-    const bool have = !data.features.empty();
-    const std::vector<float> logs = have ? std::vector<float>() : log_probabilities(s);
-    const std::vector<float>& x = have ? data.features : logs;
-    const int64_t d = have ? data.d : data.C;
-    const std::string what =
-        have ? std::to_string(d) + " features" : "no features: ln p serves, " + std::to_string(d) + " of them";
-    const int64_t k = o.pca == "none" ? d : int64_t(parse_integer("--pca", o.pca, 1, 4096));
-    Tensor rows = Tensor::from(b, {data.n, d}, x);
-    if (fitted == nullptr && d <= k) return {std::move(rows), what + ", as they are", 0};
-    const Pca pca = fitted != nullptr ? *fitted : fit_pca(b, rows.data(), data.n, d, k, 0, progress);
-    if (pca.d != d) throw Error("the model reduces " + std::to_string(pca.d) + " features, found " + what);
-    Tensor z(b, {data.n, pca.k});
-    PcaTransform(b, pca)(z.data(), rows.data(), data.n);
-    return {std::move(z),
-            what + " reduced to " + std::to_string(pca.k) + " by PCA of " + (fitted ? "the model" : "these rows"),
-            pca.k};
+std::string fixed(double x, int digits) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.*f", digits, x);
+    return text;
 }
 
-std::vector<double> class_weights(const ScoringOptions& o, const Dataset& data) {
-    if (o.weights == "uniform") return uniform_weights(data.C);
-    if (o.weights == "prior") return prior_weights(data.labels.data(), data.n, data.C);
-    std::vector<double> w = read_npy(o.weights).to_doubles();
-    check_weights(w, data.C);
-    return w;
+std::string heading(const Scored& s) {
+    std::string text = s.data.source + ": " + std::to_string(s.data.n) + " rows, " + std::to_string(s.data.C) +
+                       " classes; method " + s.method + "\nneighbours: " + s.space + "; gamma " +
+                       fixed(s.gamma.gamma, 4);
+    if (s.gamma.median_n_eff > 0) text += ", found by median n_eff " + fixed(s.gamma.median_n_eff, 0);
+    text += "\ndefinitions:";
+    for (const auto& [name, mode] : s.choice.modes) text += " " + name + "=" + mode;
+    return text + "\n";
 }
 
-ScoringBandwidth choose_gamma(const ScoringOptions& o, const Tensor& z, const Predictions& s, const LocalOptions& local,
-                              const Common& common, const Progress& progress) {
-    if (o.gamma != "auto") return {positive_number("--gamma", o.gamma), 0, true};
-    const ScoringBandwidth g = scoring_bandwidth(z, s, local, progress);
-    if (!g.reached && notes(common)) {
-        notes(common)("no bandwidth gives a median n_eff of 100, the largest of the grid has " +
-                      std::to_string(int64_t(g.median_n_eff)) + "; local errors are mostly noise, score more rows");
-    }
-    return g;
+nlohmann::ordered_json scored_json(const Scored& s, const ScoringOptions& o, const char* schema) {
+    nlohmann::ordered_json modes;
+    for (const auto& [name, mode] : s.choice.modes) modes[name] = mode;
+    const CardOptions& c = s.choice.card;
+    return {{"schema", schema},
+            {"program", kProgram},
+            {"device", s.device},
+            {"method", s.method},
+            {"source", s.data.source},
+            {"n", s.data.n},
+            {"classes", s.data.C},
+            {"options",
+             {{"gamma", s.gamma.gamma},
+              {"pca", s.pca},
+              {"space", s.space},
+              {"bins", c.local.bins},
+              {"min_bin", c.local.min_bin},
+              {"weights", o.weights},
+              {"bootstrap", c.bootstrap},
+              {"null", c.null},
+              {"seed", c.seed},
+              {"modes", modes}}}};
 }
 
-nlohmann::ordered_json score_json(const Score& s) {
+nlohmann::ordered_json score_json(const CardScore& s) {
     nlohmann::ordered_json j = {{"value", s.value}};
     if (s.interval) j["low"] = s.interval->low, j["high"] = s.interval->high;
     if (s.null) {

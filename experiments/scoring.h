@@ -9,6 +9,7 @@
 
 #include "data/dataset.h"
 #include "experiments/cli.h"
+#include "experiments/input.h"
 #include "metrics/scorecard.h"
 #include "nn/pca.h"
 
@@ -24,30 +25,31 @@ void add_scoring_options(CLI::App& app, ScoringOptions& o);
 
 // The options as enums, and as text for outputs: every choice by name.
 struct ScoringChoice {
-    ScoreOptions score;
+    CardOptions card;
     std::vector<std::pair<std::string, std::string>> modes;  // "lce" -> "authors", ...
-    bool from_logits = false;                                // nll
 };
 ScoringChoice choose_scoring(const ScoringOptions& o, const Common& common);
 
-// The space in which neighbours are near: the features, reduced.
-struct CommonSpace {
-    Tensor z;                 // (n, k)
-    std::string description;  // "64 features reduced to 50 by PCA of these rows"
-    int64_t reduced_to = 0;   // 0: as they are
+// Rows, ready to be scored: what the classifier says, what a calibrator makes of it, and where neighbours are near.
+struct Scored {
+    Dataset data;
+    std::string device, method = "nc";
+    ScoringChoice choice;
+    Predictions before, after;  // as the classifier gave them; as they are scored
+    Tensor common, own;         // (n, k): the classifier's features, reduced; the method's own, where it has some
+    std::string space;          // what `common` is: "64 features reduced to 50 by PCA of these rows"
+    int64_t pca = 0;            // dimensions it was reduced to; 0: as they are
+    ScoringBandwidth gamma;     // median_n_eff is 0 where --gamma gave it
 };
-CommonSpace common_space(const Backend& b, const Dataset& data, const Predictions& uncalibrated,
-                         const ScoringOptions& o, const Pca* fitted, const Progress& progress);
+Scored prepare_scoring(const Common& common, const InputOptions& input, const std::string& model,
+                       const ScoringOptions& o, const Progress& progress);
 
-// What the classifier itself says, before any calibration.
-Predictions uncalibrated(const Dataset& data);
+// "dump.npz: 10000 rows, 10 classes; method ts", and how neighbours were found: the first lines of every table.
+std::string heading(const Scored& s);
 
-std::vector<double> class_weights(const ScoringOptions& o, const Dataset& data);
+nlohmann::ordered_json scored_json(const Scored& s, const ScoringOptions& o, const char* schema);  // all but results
+nlohmann::ordered_json score_json(const CardScore& s);
 
-// --gamma X, or the scoring bandwidth of the uncalibrated model; notes what a person should know.
-ScoringBandwidth choose_gamma(const ScoringOptions& o, const Tensor& z, const Predictions& uncalibrated,
-                              const LocalOptions& local, const Common& common, const Progress& progress);
-
-nlohmann::ordered_json score_json(const Score& s);
+std::string fixed(double x, int digits);  // for tables
 
 }  // namespace lc::cli

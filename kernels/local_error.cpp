@@ -43,8 +43,6 @@ struct Scratch {
           by_l1(tile + kBlock * kMaxPanel) {}
 };
 
-float exponent_of(float gamma) { return float(-0.5 / (double(gamma) * double(gamma))); }
-
 }  // namespace
 }  // namespace lc::cpu
 #endif
@@ -132,6 +130,8 @@ void walk(const LocalError& in, const LocalTable& t, bool squares, bool spreads,
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+    #include <cmath>
+
     #include "kernels/local_error_common.h"
     #include "kernels/nw_threads.h"
 
@@ -149,25 +149,51 @@ hwy::AlignedFreeUniquePtr<double[]> zeros(int64_t count) {
     return memory;
 }
 
-// The results of one query and class.
-void store_entry(const LocalErrorOutput& out, int64_t to, const LocalSums& s, int64_t at, int64_t lane, bool dense,
-                 bool left_out) {
-    const double weight = s.weight.of(at, lane, dense);
-    const bool none = left_out || weight < double(kLeastWeight);  // a NaN is not less
-    out.error[to] = none ? 0.0f : float(s.product[at] / weight);
-    if (out.weight != nullptr) out.weight[to] = none ? 0.0f : float(weight);
-    if (s.squares) out.n_eff[to] = none ? 0.0f : float(weight * weight / s.square.of(at, lane, dense));
-    if (s.spreads) out.spread[to] = none ? 0.0f : float(s.spread.of(at, lane, dense) / weight);
+struct Entry {
+    double weight, square, spread;
+};
+
+// The sums of row i and class c, neighbour by neighbour.
+Entry sum_directly(const LocalError& in, float gamma, int64_t i, int64_t c, bool spreads) {
+    const double h = double(exponent_of(gamma));
+    Entry e = {0, 0, 0};
+    for (int64_t j = 0; j < in.n; ++j) {
+        if (in.bin[j * in.C + c] != in.bin[i * in.C + c] || (j == i && !in.include_self)) continue;
+        double D = 0, l1 = 0;
+        for (int64_t k = 0; k < in.d; ++k) {
+            const double difference = double(in.Z[i * in.d + k]) - double(in.Z[j * in.d + k]);
+            D += difference * difference;
+        }
+        for (int64_t k = 0; spreads && k < in.m; ++k) {
+            l1 += std::abs(double(in.phi[i * in.m + k]) - double(in.phi[j * in.m + k]));
+        }
+        const double w = std::exp(h * D);
+        e.weight += w, e.square += w * w, e.spread += w * l1;
+    }
+    return e;
 }
 
-void store_block(const LocalErrorOutput& out, const LocalTable& t, const LocalSums& s, int64_t g, int64_t block) {
+// The sums of one row and class, `at` its place and lane among those of its block.
+Entry sums_of(const LocalError& in, const LocalSums& s, int64_t g, int64_t i, int64_t c, int64_t at, bool dense) {
+    const int64_t lane = i % kBlock;
+    const bool lost = (s.squares && s.square.cancelled(at, lane)) || (s.spreads && s.spread.cancelled(at, lane));
+    if (dense && lost) return sum_directly(in, in.gammas[g], i, c, s.spreads);
+    return {s.weight.of(at, lane, dense), s.squares ? s.square.of(at, lane, dense) : 0,
+            s.spreads ? s.spread.of(at, lane, dense) : 0};
+}
+
+void store_block(const LocalErrorOutput& out, const LocalError& in, const LocalTable& t, const LocalSums& s, int64_t g,
+                 int64_t block) {
     const int32_t* const bins = t.bins_of(block);
-    for (int64_t l = 0; l < t.rows(block); ++l) {
-        const int64_t to = (g * t.n + block * kBlock + l) * t.C;
+    for (int64_t i = block * kBlock; i < block * kBlock + t.rows(block); ++i) {
         for (int64_t c = 0; c < t.C; ++c) {
-            const int64_t at = place(c, l, t.C);
-            const int32_t bin = bins[at];
-            store_entry(out, to + c, s, at, l, bin == t.dense[size_t(c)], bin == kNoQuery);
+            const int64_t at = place(c, i % kBlock, t.C), to = (g * t.n + i) * t.C + c;
+            const Entry e = sums_of(in, s, g, i, c, at, bins[at] == t.dense[size_t(c)]);
+            const bool none = bins[at] == kNoQuery || e.weight < double(kLeastWeight);  // a NaN is not less
+            out.error[to] = none ? 0.0f : float(s.product[at] / e.weight);
+            if (out.weight != nullptr) out.weight[to] = none ? 0.0f : float(e.weight);
+            if (s.squares) out.n_eff[to] = none ? 0.0f : float(e.weight * e.weight / e.square);
+            if (s.spreads) out.spread[to] = none ? 0.0f : float(e.spread / e.weight);
         }
     }
 }
@@ -183,17 +209,20 @@ void symmetric(const LocalErrorOutput& out, const LocalError& in, const LocalTab
     const bool squares = out.n_eff != nullptr;
     const int64_t each = LocalSums::doubles(in.C, squares, false), players = t.blocks + t.blocks % 2;
     const auto memory = zeros(t.blocks * each);
-    const auto sums_of = [&](int64_t block) { return LocalSums(memory.get() + block * each, in.C, squares, false); };
+    const auto sums_of_block = [&](int64_t block) {
+        return LocalSums(memory.get() + block * each, in.C, squares, false);
+    };
     for (int64_t round = -1; round < players - 1; ++round) {  // round -1: everybody meets himself
         const int64_t meetings = round < 0 ? t.blocks : players / 2;
         for_each_chunk_with_scratch(meetings, 1, Scratch::floats(in), [&](int64_t seat, int64_t, float* scratch) {
             const auto [a, b] = round < 0 ? std::pair(seat, seat) : meeting(round, seat, players);
             if (b >= t.blocks) return;  // an odd one out
-            HWY_DYNAMIC_DISPATCH(meet)(in, t, sums_of(a), sums_of(b), a, b, scratch);
+            HWY_DYNAMIC_DISPATCH(meet)(in, t, sums_of_block(a), sums_of_block(b), a, b, scratch);
         });
         if (progress) progress(double(round + 2) / double(players), "pairs of rows");
     }
-    for_each_chunk(t.blocks, 1, [&](int64_t block, int64_t) { store_block(out, t, sums_of(block), 0, block); });
+    for_each_chunk(t.blocks, 1,
+                   [&](int64_t block, int64_t) { store_block(out, in, t, sums_of_block(block), 0, block); });
 }
 
 void by_queries(const LocalErrorOutput& out, const LocalError& in, const LocalTable& t, const Progress& progress) {
@@ -205,7 +234,7 @@ void by_queries(const LocalErrorOutput& out, const LocalError& in, const LocalTa
         double* const doubles = reinterpret_cast<double*>(memory);
         std::fill(doubles, doubles + in.G * each, 0.0);
         HWY_DYNAMIC_DISPATCH(walk)(in, t, squares, spreads, a, doubles, memory + in.G * each * 2);
-        for (int64_t g = 0; g < in.G; ++g) store_block(out, t, {doubles + g * each, in.C, squares, spreads}, g, a);
+        for (int64_t g = 0; g < in.G; ++g) store_block(out, in, t, {doubles + g * each, in.C, squares, spreads}, g, a);
     #pragma omp critical(local_error_progress)
         if (progress) progress(double(++done) / double(t.blocks), "pairs of rows");
     });
@@ -215,6 +244,7 @@ void by_queries(const LocalErrorOutput& out, const LocalError& in, const LocalTa
 
 void local_error(const LocalErrorOutput& out, const LocalError& in, const Progress& progress, Stream) {
     check_local_error(out, in);
+    if (progress) progress(0, "pairs of rows");
     const LocalTable t = make_local_table("local_error", in);
     if (in.G == 1 && out.spread == nullptr) {
         symmetric(out, in, t, progress);

@@ -59,7 +59,7 @@ LC_OP(local_error, const LocalErrorOutput& out, const LocalError& in, const Prog
 //     row_most_b  = max_i sum_c |e_bic|                                              (B)
 //
 // One walk over the pairs: a pair costs one addition per set of labels, whatever C.  Memory beyond the arguments is
-// O(tile C B) for each thread or block at work, and O((n + C) B) beside.  A NaN shows in total; the maxima may miss it.
+// O(tile C B) for each thread or block at work, and O((n + C) B) beside.  A NaN in e shows in all three.
 struct LocalErrorNull {
     float* total = nullptr;     // (B, C)
     float* largest = nullptr;   // (B, C)

@@ -141,7 +141,7 @@ void null_block(const Results& to, const LocalError& in, const LocalTable& t, co
     const Scratch s(memory, in);
     const LocalSums sums(s.doubles, in.C, false, false);
     std::fill(s.doubles, s.doubles + LocalSums::doubles(in.C, false, false), 0.0);
-    const float h = float(-0.5 / (double(in.gammas[0]) * double(in.gammas[0])));
+    const float h = exponent_of(in.gammas[0]);
     for (int64_t i = 0; i < t.rows(block); i += kPanel) {
         const QueryPanel q(sums, t, block, i);
         const int64_t rows = std::min<int64_t>(kPanel, t.rows(block) - i);
@@ -176,6 +176,28 @@ std::vector<int32_t> make_codes(const LocalError& in, const int32_t* labels, int
     return codes;
 }
 
+// The groups' results in one.  A maximum may miss a NaN, a sum does not: it tells the maxima.
+void join(const LocalErrorNull& out, int64_t B, int64_t C, int64_t groups, const std::vector<double>& total,
+          const std::vector<float>& largest, const std::vector<float>& row_most) {
+    constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+    for (int64_t b = 0; b < B; ++b) {
+        float row = 0;
+        for (int64_t g = 0; g < groups; ++g) row = std::max(row, row_most[size_t(g * B + b)]);
+        for (int64_t k = b * C; k < (b + 1) * C; ++k) {
+            double sum = 0;
+            float most = 0;
+            for (int64_t g = 0; g < groups; ++g) {
+                sum += total[size_t(g * B * C + k)];
+                most = std::max(most, largest[size_t(g * B * C + k)]);
+            }
+            out.total[k] = float(sum);
+            out.largest[k] = sum != sum ? kNaN : most;
+            if (sum != sum) row = kNaN;
+        }
+        out.row_most[b] = row;
+    }
+}
+
 }  // namespace
 
 void local_error_null(const LocalErrorNull& out, const LocalError& in, const int32_t* labels, int64_t B,
@@ -187,6 +209,7 @@ void local_error_null(const LocalErrorNull& out, const LocalError& in, const int
     std::vector<double> total(size_t(groups * BC));  // (groups, B, C)
     std::vector<float> largest(size_t(groups * BC)), row_most(size_t(groups * B));
     int64_t done = 0;
+    if (progress) progress(0, "labels drawn at random");
     for_each_chunk_with_scratch(groups, 1, Scratch::floats(in, B), [&](int64_t g, int64_t, float* scratch) {
         const Results to = {total.data() + g * BC, largest.data() + g * BC, row_most.data() + g * B};
         for (int64_t block = g; block < t.blocks; block += groups) {
@@ -195,20 +218,7 @@ void local_error_null(const LocalErrorNull& out, const LocalError& in, const int
             if (progress) progress(double(++done) / double(t.blocks), "labels drawn at random");
         }
     });
-    for (int64_t k = 0; k < BC; ++k) {
-        double sum = 0;
-        float most = 0;
-        for (int64_t g = 0; g < groups; ++g) {
-            sum += total[size_t(g * BC + k)];
-            most = std::max(most, largest[size_t(g * BC + k)]);
-        }
-        out.total[k] = float(sum);
-        out.largest[k] = most;
-    }
-    for (int64_t b = 0; b < B; ++b) {
-        out.row_most[b] = 0;
-        for (int64_t g = 0; g < groups; ++g) out.row_most[b] = std::max(out.row_most[b], row_most[size_t(g * B + b)]);
-    }
+    join(out, B, in.C, groups, total, largest, row_most);
 }
 
 }  // namespace lc::cpu

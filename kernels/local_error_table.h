@@ -9,10 +9,12 @@
 //     in another bin      what row j gives, where bin_jc = bin_ic       for the sparse entries (j, c) alone
 //
 // all and missing are sums in double of the very same float32 numbers: their difference is right to n 2^-53 of them,
-// where kLeastWeight asks for 1e-6.
+// where kLeastWeight asks for 1e-6.  Squares can be much smaller than that against all: see kCancelled.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <hwy/aligned_allocator.h>
+#include <limits>
 #include <vector>
 
 #include "kernels/local_error.h"
@@ -27,6 +29,13 @@ constexpr int32_t kNoDenseBin = -3;  // of a class whose entries are all left ou
 // over, class after class, then lies close together.
 constexpr int64_t kGroup = 32;
 constexpr int64_t place(int64_t c, int64_t lane, int64_t C) { return (lane / kGroup * C + c) * kGroup + lane % kGroup; }
+
+// h of w = exp(h D).  Neither 0 nor infinite, so that the distance 0 of a row to itself has weight 1, and the infinite one
+// of a row that is left out weight 0, for every gamma.
+inline float exponent_of(float gamma) {
+    constexpr double kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max();
+    return -float(std::clamp(0.5 / (double(gamma) * double(gamma)), kLeast, kMost));
+}
 
 struct SparseEntry {
     int32_t j;  // row within its block
@@ -64,6 +73,9 @@ struct LocalTable {
     }
 };
 
+// Where so little is left of all that rounding shows, the few entries concerned are summed again, one by one.
+constexpr double kCancelled = 1e-7;
+
 // A sum over the neighbours of the queries of a block, of something that each pair has: its weight, the square of it, ...
 struct PairSum {
     double* same;     // (C, kBlock) by place(): over the query's bin, where that is not the dense one
@@ -71,6 +83,7 @@ struct PairSum {
     double* all;      // (kBlock): over all references
 
     double of(int64_t at, int64_t lane, bool dense) const { return dense ? all[lane] - missing[at] : same[at]; }
+    bool cancelled(int64_t at, int64_t lane) const { return all[lane] - missing[at] < kCancelled * all[lane]; }
 };
 
 // What is known so far about the queries of a block.

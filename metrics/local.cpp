@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "metrics/bins.h"
 
@@ -36,13 +37,9 @@ std::vector<float> residuals(const Predictions& s) {
 std::vector<int32_t> class_bins(const Predictions& s, int64_t bins, int64_t min_bin) {
     LC_CHECK(bins >= 1 && bins <= kMostBins, "there are from 1 to " << kMostBins << " bins; found " << bins);
     LC_CHECK(min_bin >= 0, "a bin is kept where it has more rows than a number from 0; found " << min_bin);
-    const std::vector<double> edges = equal_width_edges(bins);
-    std::vector<int32_t> bin(s.p.size());
+    std::vector<int32_t> bin = assign_bins_by_class(s, {bins, false});
     std::vector<int64_t> count(size_t(bins * s.C));  // (bins, C)
-    for (int64_t k = 0; k < s.n * s.C; ++k) {
-        bin[size_t(k)] = int32_t(bin_of(s.p[size_t(k)], edges));
-        ++count[size_t(bin[size_t(k)] * s.C + k % s.C)];
-    }
+    for (int64_t k = 0; k < s.n * s.C; ++k) ++count[size_t(bin[size_t(k)] * s.C + k % s.C)];
     for (int64_t k = 0; k < s.n * s.C; ++k) {
         if (count[size_t(bin[size_t(k)] * s.C + k % s.C)] <= min_bin) bin[size_t(k)] = -1;
     }
@@ -50,7 +47,8 @@ std::vector<int32_t> class_bins(const Predictions& s, int64_t bins, int64_t min_
 }
 
 LocalMeans local_means(const Tensor& z, const std::vector<float>& x, const std::vector<int32_t>& bin,
-                       const std::vector<double>& gammas, bool include_self, const Progress& progress) {
+                       const std::vector<double>& gammas, bool include_self, const Progress& progress,
+                       const std::vector<float>* phi) {
     for (const double gamma : gammas) {
         LC_CHECK(std::isfinite(gamma) && gamma > 0, "gamma is a length above 0; found " << gamma);
     }
@@ -60,17 +58,26 @@ LocalMeans local_means(const Tensor& z, const std::vector<float>& x, const std::
     const Tensor lengths = Tensor::from(b, {G}, std::vector<float>(gammas.begin(), gammas.end()));
     const Buffer<int32_t> bins = to_device(b, bin);
     Tensor mean(b, {G, n, C}), weight(b, {G, n, C}), n_eff(b, {G, n, C});
-    const LocalError in{.n = n,
-                        .d = z.cols(),
-                        .C = C,
-                        .G = G,
-                        .Z = z.data(),
-                        .residual = values.data(),
-                        .bin = bins.data(),
-                        .gammas = lengths.data(),
-                        .include_self = include_self};
-    b.local_error({mean.data(), weight.data(), n_eff.data()}, in, progress, nullptr);
-    return {mean.to_host(), weight.to_host(), n_eff.to_host()};
+    LocalError in{.n = n,
+                  .d = z.cols(),
+                  .C = C,
+                  .G = G,
+                  .Z = z.data(),
+                  .residual = values.data(),
+                  .bin = bins.data(),
+                  .gammas = lengths.data(),
+                  .include_self = include_self};
+    Tensor around, spread;
+    if (phi != nullptr) {
+        in.m = int64_t(phi->size()) / n;
+        around = Tensor::from(b, {n, in.m}, *phi);
+        spread = Tensor(b, {G, n, C});
+        in.phi = around.data();
+    }
+    b.local_error({mean.data(), weight.data(), n_eff.data(), phi == nullptr ? nullptr : spread.data()}, in, progress,
+                  nullptr);
+    return {mean.to_host(), weight.to_host(), n_eff.to_host(),
+            phi == nullptr ? std::vector<float>() : spread.to_host()};
 }
 
 LocalErrors local_errors(const Tensor& z, const Predictions& s, const LocalOptions& o, const Progress& progress) {
@@ -78,6 +85,17 @@ LocalErrors local_errors(const Tensor& z, const Predictions& s, const LocalOptio
     LocalErrors e{.n = s.n, .C = s.C, .options = o, .bin = class_bins(s, o.bins, o.min_bin)};
     LocalMeans m = local_means(z, residuals(s), e.bin, {o.gamma}, o.include_self, progress);
     e.error = std::move(m.mean), e.weight = std::move(m.weight), e.n_eff = std::move(m.n_eff);
+    return e;
+}
+
+LocalErrors local_errors_with_spread(const Tensor& z, const Predictions& s, const LocalOptions& o,
+                                     const std::vector<float>& phi, std::vector<float>& spread,
+                                     const Progress& progress) {
+    check_rows(z, s);
+    LocalErrors e{.n = s.n, .C = s.C, .options = o, .bin = class_bins(s, o.bins, o.min_bin)};
+    LocalMeans m = local_means(z, residuals(s), e.bin, {o.gamma}, o.include_self, progress, &phi);
+    e.error = std::move(m.mean), e.weight = std::move(m.weight), e.n_eff = std::move(m.n_eff);
+    spread = std::move(m.spread);
     return e;
 }
 
@@ -108,11 +126,14 @@ double mlce_of(const LocalErrors& e, const std::vector<double>& weights, MlceMod
         }
         row_most = std::max(row_most, row);
     }
+    return mlce_of(most, row_most, weights, mode);
+}
+
+double mlce_of(const std::vector<double>& class_most, double row_most, const std::vector<double>& weights,
+               MlceMode mode) {
     if (mode == MlceMode::row_l1) return row_most;
-    if (mode == MlceMode::largest) return *std::max_element(most.begin(), most.end());
-    double mean = 0;
-    for (size_t c = 0; c < most.size(); ++c) mean += weights[c] * most[c];
-    return mean;
+    if (mode == MlceMode::largest) return *std::max_element(class_most.begin(), class_most.end());
+    return std::inner_product(class_most.begin(), class_most.end(), weights.begin(), 0.0);
 }
 
 LocalCounts counts_of(const LocalErrors& e) {

@@ -5,9 +5,6 @@
 //
 // Every definition and its modes: the op is kernels/local_error.h, which says what an entry is.
 #pragma once
-#include <optional>
-#include <string>
-
 #include "metrics/predictions.h"
 #include "nn/tensor.h"
 
@@ -16,9 +13,11 @@ namespace lc {
 // Kernel means of any numbers x (n, C) over the neighbours of the same bin: the op, from host to host.
 struct LocalMeans {
     std::vector<float> mean, weight, n_eff;  // (G, n, C), 0 where there is nothing to average
+    std::vector<float> spread;               // (G, n, C): of |phi_i - phi_j|_1, where phi (n, m) is given
 };
 LocalMeans local_means(const Tensor& z, const std::vector<float>& x, const std::vector<int32_t>& bin,
-                       const std::vector<double>& gammas, bool include_self, const Progress& progress = {});
+                       const std::vector<double>& gammas, bool include_self, const Progress& progress = {},
+                       const std::vector<float>* phi = nullptr);
 
 // How entries are made.  A class's bin is kept where it holds more than `min_bin` rows; the rest is left out.
 struct LocalOptions {
@@ -31,13 +30,18 @@ struct LocalOptions {
 struct LocalErrors {
     int64_t n = 0, C = 0;
     LocalOptions options;
-    std::vector<int32_t> bin;          // (n, C); -1: left out
-    std::vector<float> error;          // (n, C): mean of p - y around the row, 0 where there is nothing to average
-    std::vector<float> weight, n_eff;  // (n, C): 0 there
+    std::vector<int32_t> bin = {};  // (n, C); -1: left out
+    std::vector<float> error = {};  // (n, C): mean of p - y around the row, 0 where there is nothing to average
+    std::vector<float> weight = {}, n_eff = {};  // (n, C): 0 there
 
     bool kept(int64_t k) const { return weight[size_t(k)] > 0; }  // k = i C + c
 };
 LocalErrors local_errors(const Tensor& z, const Predictions& s, const LocalOptions& o, const Progress& progress = {});
+
+// The same, and the kernel mean of |phi_i - phi_j|_1 over the neighbours of each entry (n, C).  phi (n, m)
+LocalErrors local_errors_with_spread(const Tensor& z, const Predictions& s, const LocalOptions& o,
+                                     const std::vector<float>& phi, std::vector<float>& spread,
+                                     const Progress& progress = {});
 
 // The bins of every class; -1 where too few share one.
 std::vector<int32_t> class_bins(const Predictions& s, int64_t bins, int64_t min_bin);
@@ -53,6 +57,8 @@ enum class MlceMode {
 };
 double lce_of(const LocalErrors& e, const std::vector<double>& weights, LceMode mode);
 double mlce_of(const LocalErrors& e, const std::vector<double>& weights, MlceMode mode);
+double mlce_of(const std::vector<double>& class_most, double row_most, const std::vector<double>& weights,
+               MlceMode mode);  // class_most (C): the largest |error| of each class; row_most: the largest sum of a row
 
 struct LocalCounts {
     int64_t entries = 0, dropped = 0;  // of n C; in bins that are too small
@@ -89,11 +95,11 @@ std::vector<SweepLine> sweep(const Tensor& z, const Predictions& s, const LocalO
 // Local calibration itself: p against theta, the leave-one-out estimate of all rows (not only those of a bin).
 struct LocalCalibration {
     int64_t n = 0, C = 0;
-    std::vector<float> theta;       // (n, C)
-    std::vector<double> l1;         // (n): |p_i - theta_i|_1
-    double epsilon = 0;             // the largest of them
-    double largest = 0;             // max over i and c of |p_ic - theta_ic|: L rho
-    std::vector<double> quantiles;  // of l1 at .5 .9 .95 .99
+    std::vector<float> theta = {};       // (n, C)
+    std::vector<double> l1 = {};         // (n): |p_i - theta_i|_1
+    double epsilon = 0;                  // the largest of them
+    double largest = 0;                  // max over i and c of |p_ic - theta_ic|: L rho
+    std::vector<double> quantiles = {};  // of l1 at .5 .9 .95 .99
 };
 LocalCalibration local_calibration(const Tensor& z, const Predictions& s, double gamma);
 

@@ -7,7 +7,6 @@
 
 #include "kernels/parallel.h"
 #include "kernels/random.h"
-#include "metrics/bins.h"
 
 namespace lc {
 namespace {
@@ -76,36 +75,33 @@ LocalNull local_null(const Tensor& z, const Predictions& s, const LocalErrors& e
     const std::vector<float> sums = total.to_host(), most = largest.to_host(), row = row_most.to_host();
     LocalNull null;
     for (int64_t d = 0; d < B; ++d) {
-        double mean = 0, mean_most = 0, top = 0;
+        double mean = 0;
         for (int64_t c = 0; c < C; ++c) {
             const double n = lce == LceMode::all_rows ? double(s.n) : rows[size_t(c)];
             if (n > 0) mean += weights[size_t(c)] * double(sums[size_t(d * C + c)]) / n;
-            mean_most += weights[size_t(c)] * double(most[size_t(d * C + c)]);
-            top = std::max(top, double(most[size_t(d * C + c)]));
         }
+        const std::vector<double> class_most(most.begin() + d * C, most.begin() + (d + 1) * C);
         null.lce.push_back(mean);
-        null.mlce.push_back(mlce == MlceMode::class_mean ? mean_most
-                            : mlce == MlceMode::largest  ? top
-                                                         : double(row[size_t(d)]));
+        null.mlce.push_back(mlce_of(class_most, double(row[size_t(d)]), weights, mlce));
     }
     return null;
 }
 
-BinnedNull binned_null(const Predictions& s, const std::vector<double>& weights, int64_t bins,
+BinnedNull binned_null(const Predictions& s, const std::vector<double>& weights, const Binning& binning,
                        const std::vector<int32_t>& labels) {
-    const std::vector<double> edges = equal_width_edges(bins);
-    const size_t B = size_t(bins), C = size_t(s.C), n = size_t(s.n), draws = labels.size() / n;
-    std::vector<int32_t> place(n * C), top(n), top_place(n);  // (class, bin) of an entry; the most probable class
-    std::vector<double> expected(C * B), top_expected(B);     // sums of p
+    const size_t B = size_t(binning.bins), C = size_t(s.C), n = size_t(s.n), draws = labels.size() / n;
+    const Outcomes top = top_label(s);
+    std::vector<int32_t> place = assign_bins_by_class(s, binning);  // (n, C): class and bin of an entry in one number
+    const std::vector<int32_t> top_place = assign_bins(top.confidence, binning);
+    std::vector<double> expected(C * B), top_expected(B);  // sums of p
+    for (size_t k = 0; k < n * C; ++k) {
+        place[k] += int32_t(k % C * B);
+        expected[size_t(place[k])] += s.p[k];
+    }
+    std::vector<int32_t> top_of(n);
     for (size_t i = 0; i < n; ++i) {
-        for (size_t c = 0; c < C; ++c) {
-            place[i * C + c] = int32_t(c * B + size_t(bin_of(s.p[i * C + c], edges)));
-            expected[size_t(place[i * C + c])] += s.p[i * C + c];
-        }
-        top[i] = top_class(s.row(int64_t(i)), s.C);
-        const double confidence = s.p[i * C + size_t(top[i])];
-        top_place[i] = int32_t(bin_of(confidence, edges));
-        top_expected[size_t(top_place[i])] += confidence;
+        top_of[i] = top_class(s.row(int64_t(i)), s.C);
+        top_expected[size_t(top_place[i])] += top.confidence[i];
     }
     BinnedNull null{std::vector<double>(draws), std::vector<double>(draws)};
     cpu::for_each_chunk(int64_t(draws), 1, [&](int64_t d, int64_t) {
@@ -113,7 +109,7 @@ BinnedNull binned_null(const Predictions& s, const std::vector<double>& weights,
         for (size_t i = 0; i < n; ++i) {
             const int32_t label = labels[size_t(d) * n + i];
             ++hits[size_t(place[i * C + size_t(label)])];
-            top_hits[size_t(top_place[i])] += label == top[i];
+            top_hits[size_t(top_place[i])] += label == top_of[i];
         }
         for (size_t c = 0; c < C; ++c) {
             null.ece[size_t(d)] += weights[c] * binned_error(expected, hits, c * B, B, s.n);

@@ -4,6 +4,7 @@
 // are drawn anew from p, where p is right by construction; how the metric falls over many draws is what a measured value
 // has to be compared with.
 #pragma once
+#include "metrics/bins.h"
 #include "metrics/local.h"
 
 namespace lc {
@@ -30,7 +31,7 @@ LocalNull local_null(const Tensor& z, const Predictions& s, const LocalErrors& e
 struct BinnedNull {
     std::vector<double> ece, ece_top;  // (draws): class-wise and of the most probable class
 };
-BinnedNull binned_null(const Predictions& s, const std::vector<double>& weights, int64_t bins,
+BinnedNull binned_null(const Predictions& s, const std::vector<double>& weights, const Binning& binning,
                        const std::vector<int32_t>& labels);
 
 }  // namespace lc
