@@ -18,7 +18,9 @@ constexpr int64_t kBatch = 64;                   // replicates between two calls
 void run_batch(std::vector<std::vector<double>>& all, int64_t n, const Statistic& statistic, uint64_t seed,
                int64_t begin, int64_t end) {
     std::vector<std::exception_ptr> failures(size_t(end - begin));
-    cpu::for_each_chunk(end - begin, 1, [&](int64_t k, int64_t last) {
+    // Where a replicate takes microseconds, waking threads for it takes longer.
+    const int64_t at_once = std::clamp<int64_t>((1 << 16) / n, 1, kBatch);
+    cpu::for_each_chunk(end - begin, at_once, [&](int64_t k, int64_t last) {
         for (; k < last; ++k) {
             try {
                 all[size_t(begin + k)] = statistic(draw_counts(n, {seed, kStream + uint64_t(begin + k)}));

@@ -18,7 +18,7 @@
 //     proximity_bias             2 epsilon + |conf(S1) - conf(S2)|_1
 //                                + sum_s (sqrt(C / |S_s|) + sqrt(2 ln(2 / delta) / |S_s|))
 //                       both of |freq(S1) - freq(S2)|_1 of two groups of rows.  The published one bounds an l1 norm by
-//                       one coordinate: it is false for C > 2, and says so
+//                       one coordinate: it is false for C > 2, and for C = 2 where delta is below .01; it says so
 #pragma once
 #include <string>
 #include <utility>

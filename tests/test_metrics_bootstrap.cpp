@@ -67,7 +67,7 @@ TEST(MetricsBootstrap, counts_of_one_are_the_sample_itself) {
 }
 
 TEST(MetricsBootstrap, interval_of_a_mean_is_that_of_theory) {
-    const int64_t n = 2000;
+    const int64_t n = 1000;
     const std::vector<float> x = lc::random_normal({4, 4}, n, 3, 2);
     const std::vector<double> each(x.begin(), x.end());
     const double m = lc::mean_of(each);

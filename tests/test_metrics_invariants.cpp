@@ -2,6 +2,7 @@
 // ties, probabilities on the edges of bins, labels that are rare.
 #include <cmath>
 #include <gtest/gtest.h>
+#include <map>
 #include <numeric>
 #include <omp.h>
 
@@ -44,6 +45,7 @@ std::vector<Input> inputs() {
         all.push_back({"few rows" + tag, test::random_predictions(3, 7, seed)});
         all.push_back({"on edges" + tag, on_edges(301, 4, seed)});
     }
+    all.push_back({"many rows", test::random_predictions(20011, 3, 5, .8)});  // several pieces of a table
     return all;
 }
 
@@ -191,6 +193,33 @@ TEST(MetricsInvariants, equal_mass_bins_hold_about_as_many) {
     const std::vector<int32_t> bin = assign_bins_by_class(s, {.bins = 10, .equal_mass = true});
     const lc::BinTable t = tabulate(s, bin, 10);
     for (const double rows : t.rows) EXPECT_TRUE(rows == 100 || rows == 101) << rows;
+}
+
+TEST(MetricsInvariants, scores_are_the_metrics_of_their_names) {
+    const Predictions s = test::random_predictions(500, 4, 3, .6);
+    const std::vector<double> pi = lc::prior_weights(s.labels.data(), s.n, s.C);
+    std::vector<double> distance;
+    for (int64_t i = 0; i < s.n; ++i) distance.push_back(lc::random_unit({8, 8}, uint64_t(i)));
+    const lc::BinTable t = tabulate(s, assign_bins_by_class(s, {.bins = 12}), 12);
+    const lc::CumulativeError top = cumulative_error(top_label(s));
+    const std::map<std::string, double> want = {{"acc", acc(s)},
+                                                {"nll", nll(s, lc::NllMode::floor, 1e-3).value},
+                                                {"brier", brier(s)},
+                                                {"ece", ece(s, {.bins = 12}, pi)},
+                                                {"mce", mce(s, {.bins = 12}, pi)},
+                                                {"ece_top", ece_top(s, {.bins = 12})},
+                                                {"mce_top", mce_top(s, {.bins = 12})},
+                                                {"ecce", ecce(t, pi, lc::EcceMode::paper)},
+                                                {"ecce_r", top.range},
+                                                {"ecce_mad", top.max_abs},
+                                                {"ece_multi", ece_multi(s, simplex_cells(s, 3), pi)},
+                                                {"piece", piece(s, distance, {{.bins = 12}, 5})}};
+    const auto got = score(s, {{.bins = 12}, pi, lc::NllMode::floor, 1e-3, lc::EcceMode::paper, 3, distance, 5});
+    ASSERT_EQ(got.size(), want.size());
+    for (const lc::Score& m : got) EXPECT_NEAR(m.value, want.at(m.name), 1e-15) << m.name;
+    EXPECT_EQ(score(s, {.multi_bins = 0}).back().name, "ecce_mad");
+    const auto range = score(s, {.weights = pi, .ecce = lc::EcceMode::range});
+    EXPECT_NEAR(range[7].value, cumulative_error_by_class(s, pi).mean.range, 1e-15);
 }
 
 // A calibrated model has the P-values of chance: a tenth below .1, half below .5.  One that boasts has none above 1e-3.

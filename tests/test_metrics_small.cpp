@@ -146,6 +146,8 @@ TEST(MetricsSmall, class_wise_errors_with_weights) {
     EXPECT_NEAR(ecce(t, second, lc::EcceMode::paper), .15 + .05, 1e-15);
     EXPECT_NEAR(ecce(t, mixed, lc::EcceMode::paper), .25 * .15 + .75 * .2, 1e-15);
     EXPECT_THROW(ecce(t, first, lc::EcceMode::range), lc::Error);
+    const lc::BinTable fine = tabulate(s, assign_bins_by_class(s, {.bins = 100}), 100);  // four of a hundred hold a row
+    EXPECT_NEAR(ecce(fine, first, lc::EcceMode::authors), (.05 + .1 + .075 + .05) / 4, 1e-15);
 }
 
 TEST(MetricsSmall, general_metric_with_any_comparator_and_any_bins) {
