@@ -10,13 +10,14 @@
 // Launch   walk: grid = tiles of a slice, block = 256.  finish: grid = (tiles, ceil(C / 64), G), block = 256.
 //          Slices bound the workspace, see local_error.cuh; their borders do not show in the result.
 // Edges    lanes past n are in no bin, and rows past n share none: neither is ever tested for.
-// Shared   walk: 30 KiB: two slices of 16 features (one is lent to the residuals), the weights, 16 bins of 64 rows; with
-//          spread 17 KiB more, |phi_i - phi_j|_1 of the tile.  finish: 16 KiB, rows of 64 classes, an odd pitch apart so
-//          that lanes write down columns without a conflict.
+// Shared   walk: 30 KiB: two slices of 16 features (one is lent to the residuals), the weights, bins of 64 rows and 16
+//          classes; with spread 17 KiB more, |phi_i - phi_j|_1 of the tile.  finish: 16 KiB, rows of 64 classes, an odd
+//          pitch apart, so that lanes write down columns without a conflict.
 // Traffic  per tile, bandwidth and entry (i, c) 32 B or more of sums are read and written in L2, for 64 x 3 or more
-//          instructions and 64 d / C x 3 of distances: bound by arithmetic, by memory where C is many hundreds.
-// Numbers  float32, accurate expf (a weight need not be 0 beyond 13 gammas, it is 0 below 2^-149); a tile is summed by
-//          itself, tiles in two floats.
+//          instructions, and 64 x 3 d / C of distances: bound by arithmetic; by memory where C is many hundreds, as the
+//          sums of the blocks at work no longer fit L2.
+// Numbers  float32, accurate expf (no weight is cut off: it is 0 where expf is); a tile is summed by itself, tiles in
+//          two floats.
 // Profile  `make sim-profile OP=local_error`
 #include "kernels/local_error.cuh"
 #include "kernels/local_error_common.h"

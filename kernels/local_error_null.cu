@@ -9,7 +9,9 @@
 //          More sets per block would save distances, fewer give more blocks: the workspace holds kSliceBytes / (512 C
 //          kSets) of them at once.
 // Owners   thread (lane, group) owns the sums of its query and of every fourth set: no atomics, one order.  A warp has
-//          one set and one row at a time, hence one class: 32 neighbouring sums, and no divergence but that of the bins.
+//          one set and one row at a time, hence one class and 32 neighbouring sums; lanes in another bin sit out.  (The
+//          simulator runs threads one by one and takes the turns they sit out for others': its profile overstates the
+//          sectors of that line.)
 // Shared   30 KiB: two slices of 16 features, the weights, classes and their bins of 64 rows in 8 sets.
 // Traffic  a pair and set reads and writes a sum, 16 B, in the few KiB of a set that stay in L1; writes pass on to L2.
 //          The bin that a row has in its class is gathered, once per block, row and set: a sector each, by nature.
@@ -35,7 +37,7 @@ struct NullParts {    // results of the tiles of a slice
     float* row_most;  // (tiles, B)
 };
 
-// classes, bins (kStaged, kSide): what the sets b .. say about rows j ..; the bin is that of the row in this class, and -1
+// classes, bins (kStaged, kSide): what the sets b .. say about rows j ..; the bin is that of the row in this class, -1
 // where there is no such row, set or class.
 __device__ __forceinline__ void stage_labels(int* classes, int* bins, const LocalError& in, const NullLabels& labels,
                                              int64_t b, int64_t j) {

@@ -34,11 +34,12 @@ struct RowsOf {
 };
 using NwRows = RowsOf<float>;  // one of the two sets
 
-// The columns k .. k + kStep of rows first .. first + kSide, turned round: slice[column][row].
+// The columns k .. k + kStep of rows first .. first + kSide, turned round: slice[column][row].  Columns f and f + 8 lie
+// in the same banks, so a store takes two passes: one pass in twenty of all, and cheaper than the registers for more.
 template <class T>
 __device__ __forceinline__ void stage(T* slice, RowsOf<T> rows, int64_t first, int64_t d, int64_t k, T outside = T(0)) {
     for (int e = int(threadIdx.x); e < kSide * kStep; e += kNwBlock) {
-        const int r = e / 8 % kSide, f = e / (8 * kSide) * 8 + e % 8;  // a warp: 4 rows x 8 columns, 32 banks
+        const int r = e / kStep, f = e % kStep;
         const bool inside = first + r < rows.count && k + f < d;
         slice[f * kPitch + r] = inside ? rows.x[(first + r) * d + k + f] : outside;
     }
