@@ -187,7 +187,7 @@ TEST(MetricsLocal, a_sweep_is_its_single_runs) {
         EXPECT_NEAR(lines[g].lce, lce(e), 1e-7);
         EXPECT_NEAR(lines[g].mlce, mlce(e, MlceMode::largest), 1e-6);
         EXPECT_NEAR(lines[g].median_n_eff, lc::counts_of(e).median_n_eff, 1e-3);
-        if (g > 0) EXPECT_GE(lines[g].median_n_eff, lines[g - 1].median_n_eff);
+        EXPECT_GE(lines[g].median_n_eff, lines[g == 0 ? 0 : g - 1].median_n_eff);
     }
 }
 
@@ -385,7 +385,9 @@ TEST(MetricsLocal, a_card_has_every_metric_with_its_noise) {
         EXPECT_NEAR(score->null->excess, score->value - score->null->mean, 1e-12);
     }
     EXPECT_TRUE(card.find("ecce_r")->p);
-    const lc::Scorecard plain = lc::score_card(s, nullptr, nullptr, {.bootstrap = 0, .null = 0});
+    lc::CardOptions bare;
+    bare.bootstrap = bare.null = 0;
+    const lc::Scorecard plain = lc::score_card(s, nullptr, nullptr, bare);
     EXPECT_EQ(plain.find("lce"), nullptr);
     EXPECT_FALSE(plain.find("ece")->interval);
 }

@@ -29,11 +29,7 @@ std::vector<double> all_left_out(Random&, int64_t rows, int64_t C) { return std:
 std::vector<double> all_different(Random&, int64_t rows, int64_t C) {
     std::vector<double> bins;
     for (int64_t e = 0; e < rows * C; ++e) bins.push_back(double(e / C));
-<<<<<<< HEAD
     bins[0] = lc::kMostBins - 1;
-=======
-    bins[0] = 4095;
->>>>>>> 82665686611f45b6cf2c0abaec65620598f48553
     return bins;
 }
 std::vector<double> four_bins(Random&, int64_t rows, int64_t C) {
