@@ -232,7 +232,7 @@ void sweep_table(const std::vector<Rows*>& all) {
 
 // ---- one file -------------------------------------------------------------------------------------------------------
 
-// From probabilities to the LCE of every class, the shortest turn.
+// Bins, residuals, the op, the mean: what it takes from probabilities to the LCE.
 int score_file(const std::string& path, float gamma) {
     const auto arrays = lc::read_npz(path);
     const std::vector<int64_t>& shape = arrays.at("logits").shape;
@@ -241,19 +241,22 @@ int score_file(const std::string& path, float gamma) {
     Rows x(arrays.at("features").to_floats(),
            lc::predictions_from_logits(arrays.at("logits").to_floats().data(), labels.data(), shape[0], shape[1]),
            gamma);
-    std::vector<double> by_class;
+    const auto lce = [&](const std::vector<double>& weights) {
+        return lc::lce_of(x.e, weights, lc::LceMode::kept_rows);
+    };
+    const std::vector<double> uniform = lc::uniform_weights(x.C);
+    double value = 0;
     const double seconds = best_of([&] {
         x.prepare();
         x.value();
-        by_class.clear();
-        for (int64_t c = 0; c < x.C; ++c) {
-            std::vector<double> only(size_t(x.C), 0.0);
-            only[size_t(c)] = 1;
-            by_class.push_back(lc::lce_of(x.e, only, lc::LceMode::kept_rows));
-        }
+        value = lce(uniform);
     });
-    std::printf("{\"seconds\": %.6f, \"lce_by_class\": [", seconds);
-    for (size_t c = 0; c < by_class.size(); ++c) std::printf("%s%.9g", c == 0 ? "" : ", ", by_class[c]);
+    std::printf("{\"seconds\": %.6f, \"lce\": %.9g, \"lce_by_class\": [", seconds, value);
+    for (int64_t c = 0; c < x.C; ++c) {
+        std::vector<double> only(size_t(x.C), 0.0);
+        only[size_t(c)] = 1;
+        std::printf("%s%.9g", c == 0 ? "" : ", ", lce(only));
+    }
     std::printf("]}\n");
     return 0;
 }
