@@ -10,6 +10,7 @@
 #include "calib/temperature.h"
 #include "kernels/random.h"
 #include "metrics/proper.h"
+#include "tests/long.h"
 
 namespace {
 
@@ -153,14 +154,8 @@ INSTANTIATE_TEST_SUITE_P(Calib, EveryMethod,
 
 // ---- what the methods achieve ---------------------------------------------------------------------------------------
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    #define LC_LONG_TRAINING() GTEST_SKIP() << "left to builds without sanitizers, which are ten times faster"
-#else
-    #define LC_LONG_TRAINING() static_cast<void>(0)
-#endif
-
 TEST(Calib, local_methods_mend_what_a_temperature_cannot) {
-    LC_LONG_TRAINING();
+    LC_LONG_TEST();
     const Clouds cal(3000), test(3000, 2);
     const lc::Temperature t = lc::fit_temperature(cal.logits.data(), cal.labels.data(), cal.n, cal.C);
     const double ts = lc::nll_of_logits(test.logits.data(), test.labels.data(), test.n, test.C, t.beta);
@@ -181,7 +176,7 @@ TEST(Calib, a_bandwidth_per_row_works_too) {
 }
 
 TEST(Calib, auto_falls_back_on_temperature_scaling_where_the_features_say_nothing) {
-    LC_LONG_TRAINING();
+    LC_LONG_TEST();
     Clouds cal(600), test(50, 2);
     cal.features = lc::random_normal({9, 9}, cal.n * cal.d);  // noise
     for (int64_t i = 0; i < cal.n; ++i) cal.logits[size_t(i * 3 + cal.labels[size_t(i)])] += 1.0f;

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "nn/pca.h"
+#include "tests/long.h"
 
 extern "C" void dsyevd_(const char* jobz, const char* uplo, const int* n, double* a, const int* lda, double* w,
                         double* work, const int* lwork, int* iwork, const int* liwork, int* info);
@@ -250,7 +251,10 @@ TEST(Pca, SteepThenFlat) {  // one direction holds nearly all, the rest is noise
     EXPECT_LE(subspace_sine(pca, ref.e, 1), 1e-4);
 }
 
-TEST(Pca, TwoThousandFeatures) { expect_agrees(factors(500, 2048, decaying(60, 0.7), 0.5, 11), 500, 2048, 50); }
+TEST(Pca, TwoThousandFeatures) {
+    LC_LONG_TEST();
+    expect_agrees(factors(500, 2048, decaying(60, 0.7), 0.5, 11), 500, 2048, 50);
+}
 
 TEST(Pca, TransformProjectsNewData) {
     const int64_t n = 300, d = 20, k = 5, m = 5000;  // more rows than one chunk

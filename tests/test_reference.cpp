@@ -12,6 +12,7 @@
 #include "metrics/ece.h"
 #include "metrics/local.h"
 #include "metrics/proper.h"
+#include "tests/long.h"
 #include "tests/real_data.h"
 
 namespace {
@@ -21,11 +22,8 @@ using test::Dump;
 class Reference : public test::RealData {
   protected:
     void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-        GTEST_SKIP() << "left to builds without sanitizers, which are ten times faster";
-#else
+        LC_LONG_TEST();
         RealData::SetUp();
-#endif
     }
 };
 
