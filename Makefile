@@ -4,7 +4,7 @@
 #   kernels/softmax.cpp  cpu    g++, SIMD by Highway                kernels/softmax.cu   cuda by nvcc; sim by g++ on kernels/sim
 MODE  ?= release
 ARCHS ?= 80 86 89 90
-CXX   := $(if $(filter default,$(origin CXX)),$(if $(filter tsan fuzz,$(MODE)),clang++,g++),$(CXX))
+CXX   := $(if $(filter default,$(origin CXX)),$(if $(filter release debug,$(MODE)),g++,clang++),$(CXX))#  clang++ compiles sanitizers twice as fast
 NVCC  ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 -include config.mk                        # local overrides (NVCC=, ARCHS=, CXX=); never committed
 
@@ -75,7 +75,7 @@ help:             ## this list
 doctor:           ## what this machine has, what will build and run, and the one command that mends the rest
 	@NVCC='$(NVCC)' CUDA='$(CUDA)' third_party/doctor
 deps:             ## install the Debian packages that are missing (asks apt through sudo where needed)
-	@third_party/install core
+	@third_party/install $(if $(filter release debug,$(MODE)),core,check)
 build: deps       ## build/bin/localcal
 	@$(MAKE) --no-print-directory $L/bin/localcal && mkdir -p build/bin && ln -sfn ../../$L/bin/localcal build/bin/localcal
 test: deps        ## every test, on every engine this machine can build (about 3 minutes after the build)

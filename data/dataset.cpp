@@ -179,7 +179,7 @@ DatasetArrays pick_arrays(const std::map<std::string, NpyArray>& arrays, const s
     return picked;
 }
 
-Dataset make_dataset(const DatasetArrays& arrays, Needs needs, Rows rows, const std::string& source) {
+void check_dataset(const DatasetArrays& arrays, Needs needs, Rows& rows, const std::string& source) {
     if (!arrays.logits && !arrays.probs) refuse(source, "expected logits or probs, found neither; give one of them");
     if (needs.features && !arrays.features) refuse(source, "expected features, found none; they are needed here");
     if (needs.labels && !arrays.labels) refuse(source, "expected labels, found none; they are needed here");
@@ -196,6 +196,10 @@ Dataset make_dataset(const DatasetArrays& arrays, Needs needs, Rows rows, const 
         refuse(source, "expected at least " + std::to_string(least) + (least == 1 ? " sample" : " samples") +
                            ", found " + std::to_string(rows.end - rows.begin) + "; take more rows");
     }
+}
+
+Dataset make_dataset(const DatasetArrays& arrays, Needs needs, Rows rows, const std::string& source) {
+    check_dataset(arrays, needs, rows, source);
     Dataset data;
     data.n = rows.end - rows.begin;
     data.source = source;

@@ -46,6 +46,10 @@ struct DatasetArrays {
 // be there too.
 DatasetArrays pick_arrays(const std::map<std::string, NpyArray>& arrays, const std::string& source);
 
+// What can be refused without reading the arrays: those that are missing, lengths that differ, rows that are not there.
+// Settles where the rows end.
+void check_dataset(const DatasetArrays& arrays, Needs needs, Rows& rows, const std::string& source);
+
 Dataset make_dataset(const DatasetArrays& arrays, Needs needs, Rows rows, const std::string& source);
 
 }  // namespace lc

@@ -17,26 +17,54 @@ struct ApplyOptions {
     std::string model, output;
 };
 
+constexpr int64_t kRowsAtOnce = 8192;
+
+struct Applied {
+    Prediction all;
+    int64_t flips = 0;  // rows that have another most probable class than before
+};
+
+int64_t top(const float* row, int64_t C) { return std::max_element(row, row + C) - row; }
+
+// Piece by piece: what the input is large in, its features, is never in memory as a whole.
+Applied apply_in_pieces(const Calibrator& c, const InputRows& input, const Context& context, const Progress& progress) {
+    Applied result;
+    Prediction& all = result.all;
+    for (int64_t begin = 0; begin < input.size();) {
+        const bool last = input.size() - begin < 2 * kRowsAtOnce;  // no tiny piece at the end
+        const int64_t end = last ? input.size() : begin + kRowsAtOnce;
+        const Dataset data = input.piece(begin, end);
+        const Samples samples = samples_of(data);
+        check_fits(c, samples, data.source);
+        const Prediction p = c.predict(samples, context);
+        for (int64_t i = 0; i < p.n; ++i) {
+            result.flips += top(p.probs.data() + i * p.C, p.C) != top(samples.logits + i * p.C, p.C);
+        }
+        all.n += p.n, all.C = p.C, all.k = p.k;
+        all.probs.insert(all.probs.end(), p.probs.begin(), p.probs.end());
+        all.features.insert(all.features.end(), p.features.begin(), p.features.end());
+        begin = end;
+        if (progress) progress(double(end) / double(input.size()), std::to_string(end) + " rows");
+    }
+    return result;
+}
+
 void apply(const Common& common, const ApplyOptions& o) {
     const std::unique_ptr<Calibrator> c = load_calibrator(o.model);
     check_writable(o.output);
     const Backend& b = choose_backend(common.device);
-    const Dataset data = load(o.input, {.features = c->features_expected() > 0, .labels = false});
-    const Samples samples = samples_of(data);
-    check_fits(*c, samples, data.source);
-    Prediction p;
+    const InputRows input = open_input(o.input, {.features = c->features_expected() > 0, .labels = false});
+    Applied result;
     {
         ProgressLine line(common.quiet);
-        p = c->predict(samples, {.backend = &b, .seed = common.seed, .progress = line.callback()});
+        result = apply_in_pieces(*c, input, {.backend = &b, .seed = common.seed}, line.callback());
     }
+    const Prediction& p = result.all;
     NpzWriter out(o.output);
     out.add("probs", {p.n, p.C}, p.probs.data());
     if (!p.features.empty()) out.add("features", {p.n, p.k}, p.features.data());
     out.commit();
 
-    int64_t changed = 0;
-    const auto top = [&](const float* row) { return std::max_element(row, row + p.C) - row; };
-    for (int64_t i = 0; i < p.n; ++i) changed += top(p.probs.data() + i * p.C) != top(samples.logits + i * p.C);
     if (common.json) {
         return print_json({{"schema", "localcal.apply/1"},
                            {"program", kProgram},
@@ -45,13 +73,13 @@ void apply(const Common& common, const ApplyOptions& o) {
                            {"n", p.n},
                            {"classes", p.C},
                            {"features", p.k},
-                           {"flips", changed},
+                           {"flips", result.flips},
                            {"output", o.output}});
     }
     if (common.quiet) return;
     print("wrote " + o.output + ": probs (" + std::to_string(p.n) + ", " + std::to_string(p.C) + ")" +
           (p.features.empty() ? "" : ", features (" + std::to_string(p.n) + ", " + std::to_string(p.k) + ")") + "; " +
-          std::to_string(changed) + " of " + std::to_string(p.n) +
+          std::to_string(result.flips) + " of " + std::to_string(p.n) +
           " rows have another most probable class than before\n");
 }
 

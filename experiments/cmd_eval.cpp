@@ -42,6 +42,8 @@ Evaluation evaluate(const Common& common, const EvalOptions& o, const Progress& 
     return e;
 }
 
+std::string probability(double p) { return p < 0.0005 ? "<0.001" : fixed(p, 3); }
+
 std::vector<std::string> score_row(const CardScore& s) {
     std::vector<std::string> row = {s.name, fixed(s.value, 5), "", "", "", "", ""};
     if (s.interval) row[2] = fixed(s.interval->low, 5) + " " + fixed(s.interval->high, 5);
@@ -49,9 +51,9 @@ std::vector<std::string> score_row(const CardScore& s) {
         row[3] = fixed(s.null->mean, 5);
         row[4] = fixed(s.null->excess, 5);
         row[5] = fixed(s.null->z, 1);
-        row[6] = fixed(s.null->p, 3);
+        row[6] = probability(s.null->p);
     } else if (s.p) {
-        row[6] = fixed(*s.p, 3);
+        row[6] = probability(*s.p);
     }
     return row;
 }
@@ -119,6 +121,7 @@ nlohmann::ordered_json to_json(const Evaluation& e, const ScoringOptions& o) {
 
 void write_files(const Evaluation& e, const std::string& folder, const nlohmann::ordered_json& j) {
     const Scored& s = e.scored;
+    std::filesystem::create_directories(folder);
     const std::vector<int64_t> shape = {s.data.n, s.data.C}, labels(s.data.labels.begin(), s.data.labels.end());
     const std::vector<float> p(s.after.p.begin(), s.after.p.end()), l1(e.local.l1.begin(), e.local.l1.end());
     NpzWriter rows(folder + "/per_sample.npz");
@@ -143,9 +146,9 @@ void write_files(const Evaluation& e, const std::string& folder, const nlohmann:
 }
 
 void eval(const Common& common, const EvalOptions& o) {
-    if (!o.out.empty()) {
-        std::filesystem::create_directories(o.out);
-        check_writable(o.out + "/metrics.json");
+    if (!o.out.empty() && std::filesystem::exists(o.out) && !std::filesystem::is_directory(o.out)) {
+        throw Error("--out: expected a folder, or a name for a new one, found the file '" + o.out +
+                    "'; choose another");
     }
     Evaluation e;
     {
@@ -169,7 +172,8 @@ extern const Command eval_command = {
     "what\n"
     "a perfectly calibrated model of these probabilities would show, `excess` the difference, z and P how surprising "
     "it\n"
-    "is.  Local errors (lce, mlce) compare probabilities with what happens among near neighbours of the same bin; with "
+    "is.  (Repeated rows make errors larger, so the value of an ECE may lie below its own interval.)\n"
+    "Local errors (lce, mlce) compare probabilities with what happens among near neighbours of the same bin; with "
     "a\n"
     "model that has a feature space of its own, lce_own is the published figure and lce the one that compares "
     "methods.\n"

@@ -72,16 +72,24 @@ Rows parse_rows(const std::string& text) {
     return rows;
 }
 
-Dataset load(const InputOptions& o, Needs needs) {
+InputRows open_input(const InputOptions& o, Needs needs) {
     check_given(o, needs);
-    const Rows rows = parse_rows(o.rows);
-    if (!o.data.empty()) return make_dataset(read_data(o.data), needs, rows, o.data);
-    DatasetArrays arrays;
-    arrays.features = read_one("--features", o.features);
-    arrays.logits = read_one("--logits", o.logits);
-    arrays.probs = read_one("--probs", o.probs);
-    arrays.labels = read_one("--labels", o.labels);
-    return make_dataset(arrays, needs, rows, o.logits + o.probs);
+    InputRows input = {{}, needs, parse_rows(o.rows), o.data.empty() ? o.logits + o.probs : o.data};
+    if (!o.data.empty()) {
+        input.arrays = read_data(o.data);
+    } else {
+        input.arrays.features = read_one("--features", o.features);
+        input.arrays.logits = read_one("--logits", o.logits);
+        input.arrays.probs = read_one("--probs", o.probs);
+        input.arrays.labels = read_one("--labels", o.labels);
+    }
+    check_dataset(input.arrays, needs, input.rows, input.source);
+    return input;
+}
+
+Dataset load(const InputOptions& o, Needs needs) {
+    const InputRows input = open_input(o, needs);
+    return input.piece(0, input.size());
 }
 
 }  // namespace lc::cli

@@ -21,6 +21,20 @@ struct InputOptions {
 void add_input_options(CLI::App& app, InputOptions& options);
 Dataset load(const InputOptions& options, Needs needs);
 
+// The same in pieces, for input that is larger than memory: files are mapped, and a piece is what is read.
+struct InputRows {
+    DatasetArrays arrays;
+    Needs needs;
+    Rows rows;  // with their end
+    std::string source;
+
+    int64_t size() const { return rows.end - rows.begin; }
+    Dataset piece(int64_t begin, int64_t end) const {  // of size()
+        return make_dataset(arrays, needs, {rows.begin + begin, rows.begin + end}, source);
+    }
+};
+InputRows open_input(const InputOptions& options, Needs needs);
+
 // "100:200", "100:" or ":200"; "" is all of them.
 Rows parse_rows(const std::string& text);
 

@@ -57,7 +57,7 @@ void pack_block(float* panels, const float* x, int64_t columns, int64_t rows) {
     }
 }
 
-// tile (refs, kPanel) *= |phi_i - phi_j|_1
+// tile (refs, kPanel) = weights times |phi_i - phi_j|_1
 void multiply_by_l1(float* tile, const float* weights, const float* panel, const float* phi, int64_t m, int64_t refs) {
     for (int64_t j = 0; j < refs; ++j) {
         for (int v = 0; v < kTileVectors; ++v) {

@@ -88,7 +88,7 @@ __device__ __forceinline__ void add_classes(float* sums, const Chunk& chunk, boo
 #pragma unroll
     for (int u = 0; u < kEach; ++u) {
         const int f = kGroups * u + t.group;
-        if (f >= chunk.classes) break;
+        if (f >= chunk.classes) continue;
 #pragma unroll
         for (int kind = 0; kind < kKinds; ++kind) {
             float* const at = sums + (f * kKinds + kind) * 2 * kSide + t.lane;

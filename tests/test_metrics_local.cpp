@@ -91,6 +91,21 @@ TEST_F(MetricsLocalReference, wideresnet_record) {
     expect({.gamma = 10, .include_self = false}, .00855079, .31794680, .69326762);
     expect({.gamma = 5}, .00877198, .68146509, .91842075);
     expect({.gamma = 1}, .01201052, .99998300, .99999916);
+
+    std::vector<double> scaled;  // by the temperature of the other half
+    for (int64_t i = 0; i < r.n; ++i) {
+        double sum = 0;
+        for (int64_t c = 0; c < r.C; ++c) {
+            scaled.push_back(std::pow(std::max(r.p[size_t(i * r.C + c)], double(FLT_MIN)), 1 / 2.0592242160));
+            sum += scaled.back();
+        }
+        for (auto x = scaled.end() - r.C; x != scaled.end(); ++x) *x /= sum;
+    }
+    const Predictions ts = lc::predictions_from_probs(scaled.data(), r.labels.data(), r.n, r.C);
+    const LocalErrors e = lc::local_errors(r.z, ts, {.gamma = 10});
+    EXPECT_NEAR(lce(e), .00724673, 2e-7);
+    EXPECT_NEAR(mlce(e, MlceMode::class_mean), .35667787, 5e-6);
+    EXPECT_NEAR(mlce(e, MlceMode::largest), .67700581, 5e-6);
 }
 
 // ---- what must hold -------------------------------------------------------------------------------------------------
@@ -192,7 +207,7 @@ TEST(MetricsLocal, a_sweep_is_its_single_runs) {
 }
 
 TEST(MetricsLocal, the_scoring_bandwidth_is_the_smallest_that_is_enough) {
-    const Predictions s = test::random_predictions(1500, 3, 13);
+    const Predictions s = test::random_predictions(3000, 3, 13, 1, 4);
     const Tensor z = random_rows(s.n, 3, 13);
     const lc::ScoringBandwidth g = lc::scoring_bandwidth(z, s, {});
     EXPECT_TRUE(g.reached);
@@ -201,8 +216,8 @@ TEST(MetricsLocal, the_scoring_bandwidth_is_the_smallest_that_is_enough) {
     EXPECT_LT(lc::counts_of(smaller).median_n_eff, 100);
     EXPECT_FALSE(
         lc::scoring_bandwidth(random_rows(60, 3, 1), test::random_predictions(60, 3, 1), {.min_bin = 0}).reached);
-    const std::vector<float> same(1500 * 3, 2.0f);
-    EXPECT_NO_THROW(lc::scoring_bandwidth(Tensor::from(cpu(), {1500, 3}, same), s, {}));
+    const std::vector<float> same(3000 * 3, 2.0f);
+    EXPECT_NO_THROW(lc::scoring_bandwidth(Tensor::from(cpu(), {3000, 3}, same), s, {}));
 }
 
 TEST(MetricsLocal, classes_and_bins_that_are_too_small_are_left_out) {
