@@ -144,7 +144,7 @@ struct ExactRow {
     double seconds;
 };
 
-void exact_rows(Rows& ten, Rows& hundred, int threads) {
+double exact_rows(Rows& ten, Rows& hundred, int threads) {  // the peak, in GFLOP/s
     omp_set_num_threads(threads);
     double peak = bench::fma_peak(threads, 0.1);
     const Run between = [&] { peak = std::max(peak, bench::fma_peak(threads, 0.05)); };
@@ -158,14 +158,17 @@ void exact_rows(Rows& ten, Rows& hundred, int threads) {
         std::printf("%-14s %8ld %5ld %8d %10.3f %12.2f %10.1f %8.0f%%\n", r.what, long(r.rows->n), long(r.rows->C),
                     threads, r.seconds, r.rows->pairs() / r.seconds * 1e-9, rate, 100 * rate / peak);
     }
+    return peak;
 }
 
 void exact_table(Rows& ten, Rows& hundred) {
     std::printf("%-14s %8s %5s %8s %10s %12s %10s %9s\n", "LCE, d = 50", "n", "C", "threads", "seconds", "10^9 pairs/s",
                 "GFLOP/s", "of peak");
     const int all = omp_get_max_threads();
-    if (all > 1) exact_rows(ten, hundred, 1);
-    exact_rows(ten, hundred, all);
+    const double one = all > 1 ? exact_rows(ten, hundred, 1) : 0, peak = exact_rows(ten, hundred, all);
+    std::printf(
+        "peak of %d threads: %.0f GFLOP/s%s\n", all, peak,
+        peak < 0.75 * one * all ? "; something else runs on this machine, the percentages above mean little" : "");
     for (const Rows* x : {&ten, &hundred}) {
         std::printf("C = %ld: %.2f entries of a row outside the lowest bin, median n_eff %.0f\n", long(x->C),
                     x->entries_outside(), lc::counts_of(x->e).median_n_eff);
