@@ -59,14 +59,22 @@ std::vector<Bound> evaluate_bounds(const Tensor& z, const Predictions& s, const 
 }
 
 std::string bounds_table(const std::vector<Bound>& bounds) {
+    const std::string plug_in = kPlugInNote;
     std::vector<std::vector<std::string>> rows = {{"bound", "measured", "at most", "holds", "terms"}};
     std::string notes;
+    bool estimated = false;  // said once, not for each of them
     for (const Bound& b : bounds) {
-        std::string terms;
-        for (const auto& [name, value] : b.terms) terms += (terms.empty() ? "" : " + ") + number(value) + " " + name;
+        std::string terms, note = b.note;
+        for (const auto& [name, value] : b.terms)
+            terms += (terms.empty() ? "" : " + ") + number(value) + " (" + name + ")";
         rows.push_back({b.name, number(b.measured), number(b.bound), b.holds() ? "yes" : "no", terms});
-        if (!b.note.empty()) notes += "  " + b.name + ": " + b.note + "\n";
+        if (note.starts_with(plug_in)) {
+            estimated = true;
+            note = note.substr(std::min(note.size(), plug_in.size() + 2));  // and "; "
+        }
+        if (!note.empty()) notes += "  " + b.name + ": " + note + "\n";
     }
+    if (estimated) notes = "  all: " + plug_in + "\n" + notes;
     return table(rows) + (notes.empty() ? "" : "\n" + notes);
 }
 

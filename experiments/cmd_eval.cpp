@@ -66,8 +66,8 @@ std::string verdict(const Evaluation& e) {
     if (lce->null->p > 0.05)
         return "\nThe local error is what chance alone gives: nothing is wrong that these rows could show.\n";
     return "\nThe local error is " + size + " above what chance alone gives (z = " + fixed(lce->null->z, 1) +
-           "): probabilities are off in some neighbourhoods.\n`localcal explain` shows where, `localcal fit` repairs "
-           "them.\n";
+           "): probabilities are off in some neighbourhoods.\n`localcal explain` shows where" +
+           (e.scored.method == "nc" ? ", `localcal fit` repairs them" : "") + ".\n";
 }
 
 void print_table(const Evaluation& e) {
@@ -185,6 +185,8 @@ extern const Command eval_command = {
         app.add_option("--out", o->out, "a folder for metrics.json and per_sample.npz");
         app.add_flag("--bounds", o->bounds, "also evaluate the bounds of the theory, term by term");
         add_scoring_options(app, o->scoring);
+        add_gamma_option(app, o->scoring);
+        add_noise_options(app, o->scoring);
         return [o, &common] { eval(common, *o); };
     }};
 

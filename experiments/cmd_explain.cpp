@@ -85,6 +85,7 @@ extern const Command explain_command = {
         app.add_option("--least-n-eff", o->what.least_n_eff, "smaller neighbourhoods are not looked at")
             ->check(CLI::PositiveNumber);
         add_scoring_options(app, o->scoring);
+        add_gamma_option(app, o->scoring);
         return [o, &common] { explain(common, *o); };
     }};
 

@@ -109,8 +109,6 @@ void apply_model(Scored& s, const Backend& b, const Calibrator& c, uint64_t seed
 }  // namespace
 
 void add_scoring_options(CLI::App& app, ScoringOptions& o) {
-    app.add_option("--gamma", o.gamma, "bandwidth of the neighbourhoods; auto: the smallest with a median n_eff of 100")
-        ->type_name("X|auto");
     app.add_option("--pca", o.pca, "dimensions the features are reduced to (a model brings its own)")
         ->type_name("K|none");
     app.add_option("--bins", o.bins, "bins of probability");
@@ -129,6 +127,14 @@ void add_scoring_options(CLI::App& app, ScoringOptions& o) {
     app.add_option("--self", o.self, "is a row its own neighbour?")->type_name("include|exclude");
     app.add_option("--space", o.space, "where neighbours are near: the classifier's features, the method's own, both")
         ->type_name("own|common|both");
+}
+
+void add_gamma_option(CLI::App& app, ScoringOptions& o) {
+    app.add_option("--gamma", o.gamma, "bandwidth of the neighbourhoods; auto: the smallest with a median n_eff of 100")
+        ->type_name("X|auto");
+}
+
+void add_noise_options(CLI::App& app, ScoringOptions& o) {
     app.add_option("--bootstrap", o.bootstrap, "replicates behind the 95 % intervals; 0: none")->type_name("N");
     app.add_option("--null", o.null, "sets of labels drawn from p to see what chance gives; 0: none")->type_name("N");
 }

@@ -22,6 +22,8 @@ struct ScoringOptions {
     int64_t bootstrap = 1000, null = 200;
 };
 void add_scoring_options(CLI::App& app, ScoringOptions& o);
+void add_gamma_option(CLI::App& app, ScoringOptions& o);
+void add_noise_options(CLI::App& app, ScoringOptions& o);
 
 // The options as enums, and as text for outputs: every choice by name.
 struct ScoringChoice {

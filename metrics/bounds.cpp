@@ -23,7 +23,7 @@ double deviation(double log_k, double rows) { return std::sqrt(log_k / (2 * rows
 // Adds the terms up, and begins the note with what is true of every bound.
 Bound finish(Bound b, const Premise& p, const std::string& note) {
     for (const auto& [name, value] : b.terms) b.bound += value;
-    b.note = p.plug_in ? "plug-in: epsilon is the leave-one-out estimate, the true posterior is not known" : "";
+    b.note = p.plug_in ? kPlugInNote : "";
     if (!note.empty()) b.note += (b.note.empty() ? "" : "; ") + note;
     return b;
 }

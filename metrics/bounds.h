@@ -27,6 +27,10 @@
 
 namespace lc {
 
+// How the note of every bound begins where epsilon is an estimate.
+inline constexpr const char* kPlugInNote =
+    "plug-in: epsilon is the leave-one-out estimate, the true posterior is not known";
+
 struct Premise {
     double epsilon = 0;
     bool plug_in = true;  // epsilon is an estimate, not known

@@ -259,6 +259,56 @@ TEST(MetricsLocal, local_calibration_by_hand) {
     EXPECT_NEAR(r.largest, .5, 1e-6);
 }
 
+double js_distance(const double* p, const double* q, int64_t C) {
+    double divergence = 0;
+    for (int64_t c = 0; c < C; ++c) {
+        const double m = (p[c] + q[c]) / 2;
+        if (p[c] > 0) divergence += p[c] / 2 * std::log(p[c] / m);
+        if (q[c] > 0) divergence += q[c] / 2 * std::log(q[c] / m);
+    }
+    return std::sqrt(std::max(divergence, 0.0));
+}
+
+// Theorem 4: as n grows, gamma shrinks and n gamma^d still grows, the mean JS distance of p to the kernel estimate theta
+// becomes that to the true posterior.  Three unit Gaussians in the plane have one in closed form; the model is too sure.
+TEST(MetricsLocal, the_estimate_finds_the_distance_to_the_true_posterior) {
+    const double centre[3][2] = {{0, 0}, {2, 0}, {0, 2}};
+    const auto gap = [&](int64_t n, uint64_t seed) {
+        std::vector<float> x = lc::random_normal({seed, 1}, 2 * n);
+        std::vector<double> eta, p;
+        std::vector<int32_t> labels;
+        for (int64_t i = 0; i < n; ++i) {
+            labels.push_back(int32_t(lc::random_unit({seed, 2}, uint64_t(i)) * 3));
+            for (int k = 0; k < 2; ++k) x[size_t(2 * i + k)] += float(centre[labels.back()][k]);
+            double e[3], sure[3], sum = 0, sure_sum = 0;
+            for (int c = 0; c < 3; ++c) {
+                const double a = double(x[size_t(2 * i)]) - centre[c][0],
+                             b = double(x[size_t(2 * i + 1)]) - centre[c][1];
+                sum += e[c] = std::exp(-(a * a + b * b) / 2);
+                sure_sum += sure[c] = std::exp(-(a * a + b * b));
+            }
+            for (int c = 0; c < 3; ++c) eta.push_back(e[c] / sum), p.push_back(sure[c] / sure_sum);
+        }
+        const Predictions s = lc::predictions_from_probs(p.data(), labels.data(), n, 3);
+        const lc::LocalCalibration r =
+            lc::local_calibration(Tensor::from(cpu(), {n, 2}, x), s, 0.9 * std::pow(double(n), -1.0 / 6));
+        double to_theta = 0, to_eta = 0;
+        for (int64_t i = 0; i < n; ++i) {
+            const std::vector<double> theta(r.theta.begin() + 3 * i, r.theta.begin() + 3 * i + 3);
+            to_theta += js_distance(s.row(i), theta.data(), 3) / double(n);
+            to_eta += js_distance(s.row(i), eta.data() + 3 * i, 3) / double(n);
+        }
+        return std::abs(to_theta - to_eta) / to_eta;
+    };
+    double last = 1;
+    for (const int64_t n : {300, 2400, 19200}) {
+        const double mean = (gap(n, 1) + gap(n, 2) + gap(n, 3)) / 3;
+        EXPECT_LT(mean, 0.8 * last) << n;
+        last = mean;
+    }
+    EXPECT_LT(last, 0.06);
+}
+
 TEST(MetricsLocal, refusals) {
     const Predictions s = test::random_predictions(10, 3, 1);
     EXPECT_THROW(lc::local_errors(random_rows(9, 2, 1), s, {}), lc::Error);
