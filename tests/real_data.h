@@ -10,6 +10,7 @@
 
 #include "calib/calibrator.h"
 #include "data/npy.h"
+#include "tests/long.h"
 
 namespace test {
 
@@ -46,6 +47,7 @@ struct Record {
 class RealData : public testing::Test {
   protected:
     void SetUp() override {
+        LC_LONG_TEST();
         const char* folder = std::getenv("LOCALCAL_DATA");
         if (folder == nullptr || !std::filesystem::exists(std::string(folder) + "/dumps")) {
             GTEST_SKIP()

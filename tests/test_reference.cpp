@@ -12,20 +12,13 @@
 #include "metrics/ece.h"
 #include "metrics/local.h"
 #include "metrics/proper.h"
-#include "tests/long.h"
 #include "tests/real_data.h"
 
 namespace {
 
 using test::Dump;
 
-class Reference : public test::RealData {
-  protected:
-    void SetUp() override {
-        LC_LONG_TEST();
-        RealData::SetUp();
-    }
-};
+class Reference : public test::RealData {};
 
 struct Scores {
     double acc = 0, nll = 0, ece = 0, ece_top = 0;
