@@ -1,6 +1,7 @@
 // local_error_common.h -- the checks of a call to local_error (contract: local_error.h), shared by the backends.
 #pragma once
 #include "kernels/local_error.h"
+#include "kernels/local_error_null.h"
 
 namespace lc {
 

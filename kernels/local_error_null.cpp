@@ -1,4 +1,4 @@
-// local_error_null.cpp -- CPU backend of local_error_null (contract: local_error.h; tiles: local_error_kernel.h).
+// local_error_null.cpp -- CPU backend of local_error_null (contract: local_error_null.h; tiles: local_error_kernel.h).
 //
 // Idea     e_bic = (sum w p - S_bic) / weight, where S_bic = sum of w_ij over the rows j of the bin with label_bj = c.
 //          The first sum and the weights are those of local_error, for all b together.  For S every pair adds its
@@ -12,6 +12,8 @@
 // Profile  `make bench`
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/local_error_null.cpp"
+#include "kernels/local_error_null.h"
+
 #include <hwy/foreach_target.h>
 
 #include "kernels/local_error_kernel.h"

@@ -1,4 +1,4 @@
-// local_error_null.cu -- CUDA backend of local_error_null (contract: local_error.h; tiles and threads: nw_smooth.cuh).
+// local_error_null.cu -- CUDA backend of local_error_null (contract: local_error_null.h; tiles and threads: nw_smooth.cuh).
 //
 // Idea     the sums of w and w p do not depend on the labels: the walk of local_error.cu leaves them in the workspace.
 //          Then a block owns 64 queries and kSets sets of labels and walks over all rows again.  A set gives every row
@@ -19,6 +19,7 @@
 // Profile  `make sim-profile OP=local_error_null`
 #include "kernels/local_error.cuh"
 #include "kernels/local_error_common.h"
+#include "kernels/local_error_null.h"
 
 namespace lc::LC_CUDA_NS {
 

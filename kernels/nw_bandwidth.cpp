@@ -1,4 +1,4 @@
-// nw_bandwidth.cpp -- CPU backend of nw_bandwidth (contract: nw_smooth.h; distances: nw_kernel.h).
+// nw_bandwidth.cpp -- CPU backend of nw_bandwidth (contract: nw_bandwidth.h; distances: nw_kernel.h).
 //
 // Idea     the tiles of nw_smooth.cpp, and its two groups of neighbours: those of the query's own class and the
 //          others.  The nearest neighbour of either group is the same for every bandwidth, so one walk over the pairs
@@ -10,11 +10,12 @@
 // Profile  `make bench`
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/nw_bandwidth.cpp"
+#include "kernels/nw_bandwidth.h"
+
 #include <cmath>
 #include <hwy/foreach_target.h>
 
 #include "kernels/nw_kernel.h"
-#include "kernels/nw_smooth.h"
 
 #ifndef LC_KERNELS_NW_BANDWIDTH_CPP_ONCE
     #define LC_KERNELS_NW_BANDWIDTH_CPP_ONCE

@@ -1,4 +1,4 @@
-// nw_bandwidth.cu -- CUDA backend of nw_bandwidth (contract: nw_smooth.h; tiles and threads: nw_smooth.cuh).
+// nw_bandwidth.cu -- CUDA backend of nw_bandwidth (contract: nw_bandwidth.h; tiles and threads: nw_smooth.cuh).
 //
 // Idea     a block owns 64 rows and walks over all rows in tiles of 64.  The nearest neighbour so far, of the own class
 //          and of the others, is the same for every bandwidth, so one walk serves the whole grid; a nearer one scales
@@ -10,6 +10,7 @@
 //          some 20 instructions: bound by arithmetic.
 // Numbers  float32, accurate expf; a tile is summed by itself before it is added.
 // Profile  `make sim-profile OP=nw_bandwidth`
+#include "kernels/nw_bandwidth.h"
 #include "kernels/nw_smooth.cuh"
 #include "kernels/nw_smooth_common.h"
 

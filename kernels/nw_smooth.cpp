@@ -1,4 +1,4 @@
-// nw_smooth.cpp -- CPU backend of nw_smooth, forward (contract: nw_smooth.h; distances: nw_kernel.h).
+// nw_smooth.cpp -- CPU backend of nw_smooth (contract: nw_smooth.h; distances: nw_kernel.h).
 //
 // Idea     a thread takes kChunk queries, as a few panels, and walks over the references in blocks of kRefs.  For each
 //          block and panel: squared distances, the nearest neighbour so far, weights relative to it, and their sums per

@@ -1,4 +1,4 @@
-// nw_smooth.cu -- CUDA backend of nw_smooth, forward (contract: nw_smooth.h; tiles and threads: nw_smooth.cuh).
+// nw_smooth.cu -- CUDA backend of nw_smooth (contract: nw_smooth.h; tiles and threads: nw_smooth.cuh).
 //
 // Idea     a block owns 64 queries and walks over the references in tiles of 64.  A query's neighbours are two groups,
 //          those of its own class (where log_label is asked for) and the others; each group has its nearest neighbour

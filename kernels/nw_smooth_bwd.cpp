@@ -1,4 +1,4 @@
-// nw_smooth_bwd.cpp -- CPU backend of nw_smooth, backward (contract: nw_smooth.h; distances: nw_kernel.h).
+// nw_smooth_bwd.cpp -- CPU backend of nw_smooth_bwd (contract: nw_smooth_bwd.h; distances: nw_kernel.h).
 //
 // Idea     the same tiles as forward.  A tile of squared distances becomes a tile of g_ij / gamma_i^2, from the weights
 //          P_ij = exp(h D - log_norm_i) and a table A (C, lanes) of what each class is worth to each query; then the
@@ -21,11 +21,12 @@
 // Profile  `make bench`
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/nw_smooth_bwd.cpp"
+#include "kernels/nw_smooth_bwd.h"
+
 #include <cmath>
 #include <hwy/foreach_target.h>
 
 #include "kernels/nw_kernel.h"
-#include "kernels/nw_smooth.h"
 #include "kernels/nw_threads.h"
 
 #ifndef LC_KERNELS_NW_SMOOTH_BWD_CPP_ONCE

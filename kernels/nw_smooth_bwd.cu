@@ -1,4 +1,4 @@
-// nw_smooth_bwd.cu -- CUDA backend of nw_smooth, backward (contract: nw_smooth.h; tiles and threads: nw_smooth.cuh).
+// nw_smooth_bwd.cu -- CUDA backend of nw_smooth_bwd (contract: nw_smooth_bwd.h; tiles and threads: nw_smooth.cuh).
 //
 // Idea     first a small kernel folds the upstream gradients into a table A (C, n): what a reference of class c is
 //          worth to query i.  Then one kernel in three roles: a block owns 64 rows of one set, walks over the other in
@@ -17,6 +17,7 @@
 // Numbers  float32, accurate expf; differences are taken before they are multiplied.
 // Profile  `make sim-profile OP=nw_smooth_bwd`
 #include "kernels/nw_smooth.cuh"
+#include "kernels/nw_smooth_bwd.h"
 #include "kernels/nw_smooth_common.h"
 
 namespace lc::LC_CUDA_NS {

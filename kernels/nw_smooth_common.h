@@ -1,6 +1,8 @@
-// nw_smooth_common.h -- what the backends of nw_smooth share on the host: the checks of a call (contract: nw_smooth.h).
+// nw_smooth_common.h -- what the backends of nw_smooth share on the host: the checks of a call to nw_smooth, _bwd or nw_bandwidth.
 #pragma once
+#include "kernels/nw_bandwidth.h"
 #include "kernels/nw_smooth.h"
+#include "kernels/nw_smooth_bwd.h"
 
 namespace lc {
 
