@@ -27,6 +27,6 @@ std::vector<Odir> odir_grid(bool square);
 OdirSearch search_odir(const LinearRows& rows, const std::vector<Odir>& grid, int64_t folds,
                        const std::vector<double>& start, const Progress& progress);
 
-std::string curve_text(const OdirSearch& s);  // "0.0001: 0.2312, 0.001: 0.2309, ..."; pairs as "0.1/0.001: ..."
+std::string curve_text(const OdirSearch& s);  // "1e-04: 0.2312, 0.001: 0.2309, ..."; pairs as "0.1/0.001: ..."
 
 }  // namespace lc

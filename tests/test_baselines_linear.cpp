@@ -432,7 +432,7 @@ TEST(OdirSearch, walks_the_grid_and_takes_its_best) {
 
 TEST(OdirSearch, the_curve_is_found_and_a_warm_start_changes_nothing) {
     const Drawn cal(300, 3);
-    EXPECT_NE(text(*fitted("dc", cal.samples()), "curve").find("0.0001: "), std::string::npos);
+    EXPECT_NE(text(*fitted("dc", cal.samples()), "curve").find("1e-04: "), std::string::npos);
     const lc::LinearRows rows = drawn_rows(300, 3);
     const auto alone = lc::search_odir(rows, {{1e-2, 1e-2}}, 5, lc::diagonal_theta(3, 1), {});
     const auto along = lc::search_odir(rows, lc::odir_grid(false), 5, lc::diagonal_theta(3, 1), {});
