@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* kSchema = "localcal.calibrator/1";
 
-void check_finite(const char* what, const float* x, int64_t n, int64_t columns) {
+template <class Real>
+void check_finite(const char* what, const Real* x, int64_t n, int64_t columns) {
     for (int64_t i = 0; i < n * columns; ++i) {
         if (std::isfinite(x[i])) continue;
         throw Error(std::string(what) + ": expected finite numbers, found " + std::to_string(x[i]) + " in row " +
@@ -30,6 +31,7 @@ void check_samples(const Samples& s, bool with_features, bool with_labels) {
             "this method works in feature space and found no features; give --features, or 'features' in --data");
     }
     check_finite("logits", s.logits, s.n, s.C);
+    if (s.probs) check_finite("probs", s.probs, s.n, s.C);
     if (with_features) check_finite("features", s.features, s.n, s.d);
     if (!with_labels) return;
     if (s.labels == nullptr) throw Error("expected labels to fit on, found none; give --labels, or 'labels' in --data");

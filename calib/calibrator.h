@@ -27,6 +27,7 @@ struct Samples {
     const float* features = nullptr;  // (n, d) or null
     const float* logits = nullptr;    // (n, C)
     const int32_t* labels = nullptr;  // (n); null where they are not known
+    const double* probs = nullptr;  // (n, C) as given, where probabilities were: logits are their logarithms, in float
 
     Samples rows(int64_t begin, int64_t end) const {
         return {end - begin,
@@ -34,7 +35,8 @@ struct Samples {
                 C,
                 features ? features + begin * d : nullptr,
                 logits + begin * C,
-                labels ? labels + begin : nullptr};
+                labels ? labels + begin : nullptr,
+                probs ? probs + begin * C : nullptr};
     }
 };
 
@@ -74,6 +76,8 @@ class Calibrator {
     virtual std::vector<std::pair<std::string, std::string>> options() const { return {}; }  // every choice, by name
     virtual int64_t features_expected() const = 0;                                           // columns; 0: none needed
     virtual int64_t classes_expected() const = 0;
+    virtual bool uses_features() const { return false; }
+    virtual bool keeps_order() const { return false; }  // of the classes in every row: the arg-max is the classifier's
     virtual const Pca* reduction() const {
         return nullptr;
     }  // how it sees the classifier's features, if it reduces them

@@ -19,7 +19,6 @@ class NetCalibrator : public Calibrator {
     // Options that depend on the number of classes are settled when fit() knows it.
     using Choose = std::function<NetOptions(int64_t C)>;
     explicit NetCalibrator(Choose choose) : choose_(std::move(choose)) {}
-    explicit NetCalibrator(const Safetensors& in) { restore(in); }
 
     std::string method() const override { return method_name(o_); }
     void fit(const Samples& s, const Context& c) override;
@@ -30,6 +29,7 @@ class NetCalibrator : public Calibrator {
     NamedValues options() const override { return to_text(o_); }
     int64_t features_expected() const override { return pca_.d; }
     int64_t classes_expected() const override { return C_; }
+    bool uses_features() const override { return true; }
     const Pca* reduction() const override { return &pca_; }
 
   private:

@@ -179,6 +179,11 @@ NamedValues to_text(const NetOptions& o) {
             {"verdict", text_of(int(o.verdict))}};
 }
 
+double option_number(const std::string& option, const std::string& text, double low, double high) {
+    return number<double>(option, text, low, high);
+}
+std::string number_text(double x) { return text_of(x); }
+
 std::string method_name(const NetOptions& o) { return name_of(o.method, kMethods) + ":" + o.preset; }
 
 void check_options(const NetOptions& o) {

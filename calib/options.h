@@ -60,4 +60,8 @@ NamedValues to_text(const NetOptions& o);
 void set_option(NetOptions& o, const std::string& name, const std::string& value);  // refuses an unknown name or value
 std::string method_name(const NetOptions& o);                                       // "ln:paper"
 
+// The number that an option's text stands for, refused outside low .. high; and the shortest text of a number.
+double option_number(const std::string& option, const std::string& text, double low, double high);
+std::string number_text(double x);
+
 }  // namespace lc

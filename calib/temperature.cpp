@@ -11,11 +11,8 @@ namespace lc {
 namespace {
 
 // Of one row at beta: its loss, and the loss's first and second derivative by beta.
-struct RowLoss {
-    double nll = 0, slope = 0, curvature = 0;
-};
-
-RowLoss row_loss(const float* z, int32_t y, int64_t C, double beta) {
+template <class Real>
+Curve row_loss(const Real* z, int32_t y, int64_t C, double beta) {
     double top = -INFINITY;
     for (int64_t c = 0; c < C; ++c) top = std::max(top, beta * double(z[c]));
     double sum = 0, mean = 0, square = 0;
@@ -31,53 +28,64 @@ RowLoss row_loss(const float* z, int32_t y, int64_t C, double beta) {
 
 constexpr int64_t kRows = 1024;  // of one partial sum: the cuts, and so the bits, do not depend on the threads
 
-RowLoss mean_loss(const float* logits, const int32_t* labels, int64_t n, int64_t C, double beta) {
-    std::vector<RowLoss> parts(size_t(cpu::ceil_div(n, kRows)));
+template <class Real>
+Curve mean_loss(const Real* logits, const int32_t* labels, int64_t n, int64_t C, double beta) {
+    std::vector<Curve> parts(size_t(cpu::ceil_div(n, kRows)));
     cpu::for_each_chunk(n, kRows, [&](int64_t begin, int64_t end) {
-        RowLoss& sum = parts[size_t(begin / kRows)];
+        Curve& sum = parts[size_t(begin / kRows)];
         for (int64_t i = begin; i < end; ++i) {
-            const RowLoss r = row_loss(logits + i * C, labels[i], C, beta);
-            sum.nll += r.nll, sum.slope += r.slope, sum.curvature += r.curvature;
+            const Curve r = row_loss(logits + i * C, labels[i], C, beta);
+            sum.value += r.value, sum.slope += r.slope, sum.curvature += r.curvature;
         }
     });
-    RowLoss total;
-    for (const RowLoss& p : parts) total.nll += p.nll, total.slope += p.slope, total.curvature += p.curvature;
-    return {total.nll / double(n), total.slope / double(n), total.curvature / double(n)};
+    Curve total;
+    for (const Curve& p : parts) total.value += p.value, total.slope += p.slope, total.curvature += p.curvature;
+    return {total.value / double(n), total.slope / double(n), total.curvature / double(n)};
+}
+
+template <class Real>
+Temperature fit(const Real* logits, const int32_t* labels, int64_t n, int64_t C) {
+    const auto of_log_beta = [&](double t) -> Curve {
+        const double beta = std::exp(t);
+        const Curve by_beta = mean_loss(logits, labels, n, C, beta);
+        return {by_beta.value, beta * by_beta.slope, beta * by_beta.slope + beta * beta * by_beta.curvature};
+    };
+    const Solved1d s = minimise_1d(of_log_beta, -16, 16, 0);
+    const bool flat =
+        s.at.slope == 0 && s.at.curvature == 0;  // so sharp, or so equal, that beta has no effect any more
+    const double beta = std::exp(s.x);
+    return {1 / beta, beta, s.value, s.iterations, flat || s.ended == Ended::at_bound};
 }
 
 }  // namespace
 
 Temperature fit_temperature(const float* logits, const int32_t* labels, int64_t n, int64_t C) {
-    double low = -16, high = 16,
-           t = 0;  // of ln beta; the slope is negative at low and positive at high, or a bound is it
-    Temperature result;
-    RowLoss loss;
-    for (; result.iterations < 100; ++result.iterations) {
-        const double beta = std::exp(t);
-        loss = mean_loss(logits, labels, n, C, beta);
-        if (loss.slope == 0) break;
-        (loss.slope < 0 ? low : high) = t;
-        // Newton in ln beta: d/dt = beta slope, d2/dt2 = beta slope + beta^2 curvature.
-        const double curve = beta * loss.slope + beta * beta * loss.curvature;
-        double next = t - beta * loss.slope / curve;
-        if (!(curve > 0 && next > low && next < high)) next = (low + high) / 2;
-        if (std::abs(next - t) <= 1e-15 * std::max(1.0, std::abs(t)) || high - low < 1e-14) break;
-        t = next;
-    }
-    const bool flat =
-        loss.slope == 0 && loss.curvature == 0;  // so sharp, or so equal, that beta has no effect any more
-    result.at_bound = flat || std::abs(t) > 15.99;
-    result.beta = std::exp(t);
-    result.T = 1 / result.beta;
-    result.nll = loss.nll;
-    return result;
+    return fit(logits, labels, n, C);
+}
+Temperature fit_temperature(const double* logits, const int32_t* labels, int64_t n, int64_t C) {
+    return fit(logits, labels, n, C);
+}
+
+AuthorsTemperature fit_temperature_as_authors(const double* logits, const int32_t* labels, int64_t n, int64_t C) {
+    AuthorsTemperature a;
+    const auto of_T = [&](std::span<const double> T, std::span<double> gradient) {
+        const double beta = 1 / T[0];
+        const Curve by_beta = mean_loss(logits, labels, n, C, beta);
+        gradient[0] = -beta * beta * by_beta.slope;
+        return by_beta.value;
+    };
+    a.solved = torch_lbfgs(of_T, {&a.T, 1});
+    return a;
 }
 
 double nll_of_logits(const float* logits, const int32_t* labels, int64_t n, int64_t C, double beta, double* each) {
-    if (each == nullptr) return mean_loss(logits, labels, n, C, beta).nll;
+    if (each == nullptr) return mean_loss(logits, labels, n, C, beta).value;
     double sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += each[i] = row_loss(logits + i * C, labels[i], C, beta).nll;
+    for (int64_t i = 0; i < n; ++i) sum += each[i] = row_loss(logits + i * C, labels[i], C, beta).value;
     return sum / double(n);
+}
+double nll_of_logits(const double* logits, const int32_t* labels, int64_t n, int64_t C, double beta) {
+    return mean_loss(logits, labels, n, C, beta).value;
 }
 
 }  // namespace lc

@@ -12,7 +12,7 @@
 namespace lc::cli {
 namespace {
 
-// A choice of LN, KC and KO: the option's name, what it takes, what it does.
+// A choice of LN, KC, KO, MS or DC: the option's name, what it takes, what it does.
 struct Choice {
     const char *name, *takes, *what;
 };
@@ -32,7 +32,11 @@ const Choice kChoices[] = {
     {"first-stop", "N", "epochs before which training does not stop"},
     {"lr", "X", "step length of Adam"},
     {"batch", "N", "rows per step"},
-    {"lambda", "X", "weight of the cross-entropy of the estimate"},
+    {"lambda", "X|auto",
+     "ln, kc, ko: weight of the cross-entropy of the estimate; ms, dc: of the penalty on off-diagonals"},
+    {"mu", "X", "ms, dc: weight of the penalty on intercepts, with --lambda X"},
+    {"grid", "line|square", "ms, dc: search with lambda = mu, or for both"},
+    {"folds", "N", "ms, dc: of the search's cross-validation"},
     {"pca", "K", "dimensions the features are reduced to"},
     {"neighbours", "K", "of --bandwidth knn"},
 };
@@ -80,7 +84,7 @@ void fit(const Common& common, const FitOptions& o) {
     const std::unique_ptr<Calibrator> c = make_calibrator(method_with_variant(o), o.choices);
     check_writable(o.output);
     const Backend& b = choose_backend(common.device);
-    const Dataset data = load(o.input, {.features = true, .labels = true});
+    const Dataset data = load(o.input, {.features = c->uses_features(), .labels = true});
     const auto started = std::chrono::steady_clock::now();
     {
         ProgressLine line(common.quiet);
@@ -103,7 +107,14 @@ extern const Command fit_command = {
     "\n"
     "validation.npz holds `features` (n, d), `logits` (n, C) and `labels` (n) of rows the classifier was not trained "
     "on.\n"
-    "Methods:\n"
+    "Methods that need no features:\n"
+    "  nc   no calibration: softmax of the logits\n"
+    "  ts   temperature scaling: one factor for all logits; keeps the order of the classes\n"
+    "  vs   vector scaling: a factor and a shift per class\n"
+    "  ms   matrix scaling: a matrix and a shift, with a penalty found by cross-validation\n"
+    "  dc   Dirichlet calibration: the same on log-probabilities\n"
+    "ts:authors and dc:authors stop early, as the code behind published tables does.\n"
+    "Methods that work in feature space:\n"
     "  ln   LoCal Net: a small network corrects logits and features; predicts by one forward pass\n"
     "  kc   kernel classifier: learns a feature space, predicts by the labels of the rows nearby\n"
     "  ko   as kc, trained with LoCal Net's loss\n"
@@ -115,7 +126,7 @@ extern const Command fit_command = {
     "An interrupted fit with --checkpoint goes on where it was, with the same result bit for bit.",
     [](CLI::App& app, const Common& common) -> std::function<void()> {
         auto o = std::make_shared<FitOptions>();
-        app.add_option("--method", o->method, "ln, kc or ko, with :auto, :paper or :authors")->required();
+        app.add_option("--method", o->method, "nc, ts, vs, ms, dc, ln, kc, ko; with :variant")->required();
         add_input_options(app, o->input);
         app.add_option("-o,--output", o->output, "the fitted model, a .safetensors file")->required();
         app.add_option("--preset", o->preset, "auto, paper or authors: the variant, if not in --method");

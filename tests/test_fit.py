@@ -104,6 +104,30 @@ class Fit(FitTest):
             right = sum(max(range(3), key=lambda c: p[3 * i + c]) == i % 3 for i in range(40))
             self.assertGreater(right, 30, method)
 
+    def test_methods_without_features(self):
+        cal, test = self.data(), self.data("test.npz", n=40, seed=2)
+        _, g, y = clouds(150, 1)
+        (self.folder / "g.npy").write_bytes(floats(g))
+        (self.folder / "y.npy").write_bytes(whole(y))
+        for method in ("nc", "ts", "ts:authors", "vs", "ms", "dc", "dc:authors", "dirichlet"):
+            self.good("fit", "--method", method, "--logits", self.path("g.npy"), "--labels", self.path("y.npy"), "-o", self.path("m"))
+            self.good("apply", self.path("m"), "--data", test, "-o", self.path("out.npz"))
+            arrays = read_npz(self.path("out.npz"))
+            self.assertEqual(list(arrays), ["probs"])
+            shape, p = arrays["probs"]
+            self.assertEqual(shape, (40, 3))
+            for i in range(40):
+                self.assertAlmostEqual(sum(p[3 * i:3 * i + 3]), 1, places=5)
+        j = json.loads(self.good("fit", "--method", "temp-scaling", "--data", cal, "-o", self.path("m"), "--json"))
+        self.assertEqual(j["method"], "ts")
+        self.assertGreater(j["temperature"], 0)
+        self.assertIn("converged", j["ended"])
+        j = json.loads(self.good("fit", "--method", "dc", "--data", cal, "-o", self.path("m"), "--json", "--grid", "square", "--folds", "3"))
+        self.assertEqual(j["curve"].count(","), 48)
+        self.assertEqual(j["options"]["folds"], "3")
+        self.assertIn("expected a method", self.refused("fit", "--method", "xx", "--data", cal, "-o", self.path("n")))
+        self.assertIn("of ts", self.refused("fit", "--method", "ts", "--folds", "3", "--data", cal, "-o", self.path("n")))
+
     def test_apply_needs_no_labels_and_takes_separate_files(self):
         f, g, _ = clouds(30, 2)
         for name, rows in (("f.npy", f), ("g.npy", g)):

@@ -1,0 +1,169 @@
+// linear_calibrator.cpp -- see linear_calibrator.h.
+#include "calib/linear_calibrator.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "calib/odir_search.h"
+#include "calib/options.h"
+#include "calib/temperature.h"
+
+namespace lc {
+
+// ---- options --------------------------------------------------------------------------------------------------------
+
+LinearCalibrator::LinearCalibrator(LinearKind kind, const NamedTexts& options) : kind_(kind) {
+    scores_ = kind == LinearKind::ms ? Scores::logits : kind == LinearKind::dc ? Scores::log_probs : Scores::authors;
+    set_options(options);
+}
+
+std::string LinearCalibrator::method() const {
+    return kind_ == LinearKind::ms ? "ms" : kind_ == LinearKind::dc ? "dc" : "dc:authors";
+}
+
+void LinearCalibrator::set_options(const NamedTexts& options) {
+    bool own_mu = false;
+    for (const auto& [name, value] : options) {
+        if (kind_ == LinearKind::dc_authors) throw Error("dc:authors has no options; found --" + name + "; use dc");
+        if (name == "lambda" && value != "auto") {
+            o_.search = false;
+            o_.penalty.lambda = option_number(name, value, 0, 1e12);
+        } else if (name == "mu" && value != "auto") {
+            own_mu = true;
+            o_.penalty.mu = option_number(name, value, 0, 1e12);
+        } else if (name == "folds") {
+            o_.folds = int64_t(option_number(name, value, 2, 1000));
+            if (double(o_.folds) != option_number(name, value, 2, 1000)) {
+                throw Error("--folds takes a whole number; found '" + value + "'");
+            }
+        } else if (name == "grid") {
+            if (value != "line" && value != "square") {
+                throw Error("--grid takes one of line, square; found '" + value + "'");
+            }
+            o_.square = value == "square";
+        } else if (name != "lambda" && name != "mu") {
+            throw Error("there is no option '" + name + "' of " + method());
+        }
+    }
+    if (own_mu && o_.search) throw Error("--mu is taken together with --lambda X; found --mu alone");
+    if (!own_mu) o_.penalty.mu = o_.penalty.lambda;
+}
+
+std::vector<std::pair<std::string, std::string>> LinearCalibrator::options() const {
+    if (kind_ == LinearKind::dc_authors) return {};
+    return {{"lambda", o_.search ? "auto" : number_text(o_.penalty.lambda)},
+            {"mu", o_.search ? "auto" : number_text(o_.penalty.mu)},
+            {"grid", o_.square ? "square" : "line"},
+            {"folds", std::to_string(o_.folds)}};
+}
+
+// ---- fitting --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int64_t kManyClasses = 256;
+
+std::string duration(double seconds) {
+    char text[40];
+    if (seconds >= 5400)
+        std::snprintf(text, sizeof text, "%.0f hours", std::ceil(seconds / 3600));
+    else
+        std::snprintf(text, sizeof text, "%.0f minutes", std::ceil(seconds / 60));
+    return text;
+}
+
+}  // namespace
+
+// C^2 variables and n C^2 multiplications per step: said, or refused, before they are spent.
+void LinearCalibrator::check_size(const Samples& s, const Context& c) const {
+    if (s.C <= kManyClasses) return;
+    const bool authors = kind_ == LinearKind::dc_authors;
+    const double square = double(s.C) * double(s.C);
+    const double one = (authors ? 2000 : 200) * 4 * double(s.n) * square / 1e10;  // steps x work / speed of two cores
+    const double fits = o_.search && !authors ? double(odir_grid(o_.square).size()) * double(o_.folds) + 1 : 1;
+    char memory[40];
+    std::snprintf(memory, sizeof memory, "%.1f GB", 8 * square * (authors ? 264 : 84) / 1e9);
+    const std::string price =
+        method() + " with " + std::to_string(s.C) + " classes takes about " + duration(fits * one) + " and " + memory;
+    if (authors) throw Error(price + "; use vs or ts, or dc with --lambda X");
+    if (o_.search) {
+        throw Error(price + " to search for lambda; give --lambda X (one fit, about " + duration(one) +
+                    "), or use vs or ts");
+    }
+    if (c.note) c.note(price);
+}
+
+Odir LinearCalibrator::choose_penalty(const LinearRows& rows, const Context& c) {
+    if (!o_.search) return o_.penalty;
+    const std::vector<Odir> grid = odir_grid(o_.square);
+    const OdirSearch s = search_odir(rows, grid, o_.folds, theta_, part_of(c.progress, 0, 0.9));
+    found("curve", curve_text(s));
+    if (s.unfinished > 0) {
+        found("search", std::to_string(s.unfinished) + " of " + std::to_string(int64_t(grid.size()) * o_.folds) +
+                            " fits stopped before they converged");
+    }
+    return s.best;
+}
+
+void LinearCalibrator::fit_penalised(const ScoredRows& scored, const Context& c) {
+    const Temperature t = fit_temperature(scored.z.data(), scored.labels.data(), scored.n, scored.C);
+    const LinearRows rows = linear_rows(scored);
+    theta_ = diagonal_theta(C_, t.at_bound ? 1 : t.beta);
+    const Odir penalty = choose_penalty(rows, c);
+    const Solved solved = fit_linear(rows, penalty, theta_, {.progress = part_of(c.progress, o_.search ? 0.9 : 0, 1)});
+    found("lambda", penalty.lambda);
+    found("mu", penalty.mu);
+    found("objective", solved.value);
+    found("nll", LinearLoss(rows, {}).nll(theta_));
+    found("ended", solved.text());
+    if (c.note && solved.ended != Ended::converged) c.note(method() + " ended " + solved.text());
+}
+
+void LinearCalibrator::fit_as_authors(const ScoredRows& scored, const Context& c) {
+    const LinearRows rows = linear_rows(scored);
+    theta_ = diagonal_theta(C_, 1);
+    const LinearLoss loss(rows, {});
+    int calls = 0;
+    const auto f = [&](std::span<const double> theta, std::span<double> gradient) {
+        const double value = loss(theta, gradient);
+        if (c.progress) c.progress(std::min(1.0, ++calls / 2000.0), "dc:authors: log-loss " + std::to_string(value));
+        return value;
+    };
+    const Solved solved = torch_lbfgs(f, theta_);
+    found("objective", solved.value);
+    found("nll", solved.value);
+    found("ended", solved.text());
+}
+
+void LinearCalibrator::fit(const Samples& s, const Context& c) {
+    check_size(s, c);
+    const ScoredRows rows = begin_fit(s, c);
+    if (kind_ == LinearKind::dc_authors)
+        fit_as_authors(rows, c);
+    else
+        fit_penalised(rows, c);
+    if (!(largest(theta_) <= 1e30))
+        throw Error(method() + " ran away to infinite weights; use ts or vs, or a larger --lambda");
+    if (c.progress) c.progress(1, method());
+}
+
+// ---- the file -------------------------------------------------------------------------------------------------------
+
+void LinearCalibrator::to_logits(double* out, const double* z, int64_t rows) const {
+    apply_linear(out, z, rows, C_, theta_);
+}
+
+void LinearCalibrator::store(SafetensorsWriter& out) const {
+    for (const auto& [name, value] : options()) out.metadata["option." + name] = value;
+    out.add("wb", {C_, C_ + 1}, theta_.data());
+}
+
+void LinearCalibrator::restore(const Safetensors& in) {
+    begin_restore(in);
+    NamedTexts texts;
+    for (const auto& [name, unused] : options()) texts[name] = in.meta("option." + name);
+    set_options(texts);
+    theta_ = finite(in, "wb", {C_, C_ + 1});
+}
+
+}  // namespace lc
