@@ -1,17 +1,20 @@
 // calibrator.cpp -- see calibrator.h.
 #include "calib/calibrator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "calib/methods.h"
+#include "kernels/parallel.h"
 
 namespace lc {
 namespace {
 
 constexpr const char* kSchema = "localcal.calibrator/1";
 
-void check_finite(const char* what, const float* x, int64_t n, int64_t columns) {
+template <class Number>
+void check_finite(const char* what, const Number* x, int64_t n, int64_t columns) {
     for (int64_t i = 0; i < n * columns; ++i) {
         if (std::isfinite(x[i])) continue;
         throw Error(std::string(what) + ": expected finite numbers, found " + std::to_string(x[i]) + " in row " +
@@ -30,6 +33,7 @@ void check_samples(const Samples& s, bool with_features, bool with_labels) {
             "this method works in feature space and found no features; give --features, or 'features' in --data");
     }
     check_finite("logits", s.logits, s.n, s.C);
+    if (s.probs != nullptr) check_finite("probs", s.probs, s.n, s.C);
     if (with_features) check_finite("features", s.features, s.n, s.d);
     if (!with_labels) return;
     if (s.labels == nullptr) throw Error("expected labels to fit on, found none; give --labels, or 'labels' in --data");
@@ -45,6 +49,25 @@ void check_samples(const Samples& s, bool with_features, bool with_labels) {
         throw Error("expected rows of at least 2 classes, found only class " + std::to_string(*classes.begin()) +
                     "; bring calibration rows of all classes");
     }
+}
+
+std::vector<double> double_probs(const Samples& s) {
+    std::vector<double> p(size_t(s.n * s.C));
+    cpu::for_each_chunk(s.n, 256, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            double* row = p.data() + i * s.C;
+            if (s.probs != nullptr) {  // may be beyond 0 or 1 by rounding
+                for (int64_t c = 0; c < s.C; ++c) row[c] = std::clamp(s.probs[i * s.C + c], 0.0, 1.0);
+                continue;
+            }
+            const float* z = s.logits + i * s.C;
+            const double top = double(*std::max_element(z, z + s.C));
+            double sum = 0;
+            for (int64_t c = 0; c < s.C; ++c) sum += row[c] = std::exp(double(z[c]) - top);
+            for (int64_t c = 0; c < s.C; ++c) row[c] /= sum;
+        }
+    });
+    return p;
 }
 
 void save_calibrator(const std::string& path, const Calibrator& c) {

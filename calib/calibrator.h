@@ -27,6 +27,7 @@ struct Samples {
     const float* features = nullptr;  // (n, d) or null
     const float* logits = nullptr;    // (n, C)
     const int32_t* labels = nullptr;  // (n); null where they are not known
+    const double* probs = nullptr;  // (n, C) as given, where probabilities were: logits are their logarithms, in float
 
     Samples rows(int64_t begin, int64_t end) const {
         return {end - begin,
@@ -34,7 +35,8 @@ struct Samples {
                 C,
                 features ? features + begin * d : nullptr,
                 logits + begin * C,
-                labels ? labels + begin : nullptr};
+                labels ? labels + begin : nullptr,
+                probs ? probs + begin * C : nullptr};
     }
 };
 
@@ -81,6 +83,8 @@ class Calibrator {
 
 // What fit() needs of its rows, refused with one sentence: at least two rows, two classes, labels in range, finite numbers.
 void check_samples(const Samples& s, bool with_features, bool with_labels);
+
+std::vector<double> double_probs(const Samples& s);  // (n, C): those given, or the softmax of the logits, in double
 
 void save_calibrator(const std::string& path, const Calibrator& c);
 std::unique_ptr<Calibrator> load_calibrator(const std::string& path);

@@ -16,7 +16,8 @@ inline Samples samples_of(const Dataset& data) {
             data.C,
             data.features.empty() ? nullptr : data.features.data(),
             data.logits.data(),
-            data.labels.empty() ? nullptr : data.labels.data()};
+            data.labels.empty() ? nullptr : data.labels.data(),
+            data.probs.empty() ? nullptr : data.probs.data()};
 }
 
 // Refuses an output that could not be written, before the long work and not after it.
