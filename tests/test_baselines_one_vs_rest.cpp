@@ -66,7 +66,9 @@ void expect_distributions(const Prediction& p) {
         for (int64_t c = 0; c < p.C; ++c) {
             const float v = p.probs[size_t(i * p.C + c)], l = p.log_probs[size_t(i * p.C + c)];
             ASSERT_TRUE(v >= 0 && v <= 1) << v;
-            if (v > FLT_MIN) ASSERT_NEAR(std::exp(double(l)), double(v), 1e-5 * double(v));
+            if (v > FLT_MIN) {
+                ASSERT_NEAR(std::exp(double(l)), double(v), 1e-5 * double(v));
+            }
             sum += double(v);
         }
         ASSERT_NEAR(sum, 1, 1e-5) << "row " << i;
