@@ -42,9 +42,9 @@ struct Samples {
 
 struct Prediction {
     int64_t n = 0, C = 0, k = 0;
-    std::vector<float> probs;      // (n, C)
-    std::vector<float> log_probs;  // (n, C): exact where probs underflow
-    std::vector<float> features;   // (n, k), where the method has a space of its own; else empty
+    std::vector<double> probs;      // (n, C)
+    std::vector<double> log_probs;  // (n, C): exact where probs underflow; -infinity where they are 0
+    std::vector<float> features;    // (n, k), where the method has a space of its own; else empty
 };
 
 // Where and how to work.
@@ -78,9 +78,9 @@ class Calibrator {
     virtual int64_t classes_expected() const = 0;
     virtual bool uses_features() const { return false; }
     virtual bool keeps_order() const { return false; }  // of the classes in every row: the arg-max is the classifier's
-    virtual const Pca* reduction() const {
-        return nullptr;
-    }  // how it sees the classifier's features, if it reduces them
+    virtual int64_t impossible_labels(const Samples&) const { return 0; }  // that get probability 0, before any floor
+    // How it sees the classifier's features, if it reduces them.
+    virtual const Pca* reduction() const { return nullptr; }
 };
 
 // What fit() needs of its rows, refused with one sentence: at least two rows, two classes, labels in range, finite numbers.

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 
+#include "calib/beta.h"
+#include "calib/histogram.h"
+#include "calib/isotonic.h"
 #include "calib/linear_calibrator.h"
 #include "calib/net_calibrator.h"
+#include "calib/platt.h"
 #include "calib/temperature_scaling.h"
 #include "calib/vector_scaling.h"
 
@@ -70,6 +74,29 @@ const std::vector<Listed> kMethods = {
          const LinearKind kind = n.variant == "authors" ? LinearKind::dc_authors : LinearKind::dc;
          return std::make_unique<LinearCalibrator>(kind, o);
      }},
+    {"ps",
+     {"platt", "platt-scaling"},
+     {"auto", "plain", "authors"},
+     [](auto& n, auto& o) {
+         return make_plain<OneVsRest>(n, o,
+                                      n.variant == "authors" ? &kPlattAuthors
+                                      : n.variant == "plain" ? &kPlattPlain
+                                                             : &kPlatt);
+     }},
+    {"ir",
+     {"isotonic", "isotonic-regression"},
+     {"auto", "authors"},
+     [](auto& n, auto& o) {
+         return make_plain<OneVsRest>(n, o, n.variant == "authors" ? &kIsotonicAuthors : &kIsotonic);
+     }},
+    {"hb",
+     {"histogram", "histogram-binning"},
+     {"auto"},
+     [](auto& n, auto& o) { return make_plain<OneVsRest>(n, o, &kHistogram); }},
+    {"beta",
+     {"beta-calibration"},
+     {"auto", "plain"},
+     [](auto& n, auto& o) { return make_plain<OneVsRest>(n, o, n.variant == "plain" ? &kBetaPlain : &kBeta); }},
     {"ln", {"local-net", "localnet"}, {"auto", "paper", "authors"}, make_net},
     {"kc", {"kernel"}, {"auto", "paper", "authors"}, make_net},
     {"ko", {}, {"auto", "paper", "authors"}, make_net},

@@ -51,7 +51,7 @@ Prediction NetCalibrator::predict(const Samples& s, const Context& c) const {
         b.scale(log_probs.data(), log_probs.data(), float(1 / temperature_), log_probs.size(), nullptr);
         b.softmax(probs.data(), log_probs.data(), rows.n(), C_, nullptr);
         b.log_softmax(log_probs.data(), log_probs.data(), rows.n(), C_, nullptr);
-        const auto append = [](std::vector<float>& to, const Tensor& from) {
+        const auto append = [](auto& to, const Tensor& from) {
             const std::vector<float> v = from.to_host();
             to.insert(to.end(), v.begin(), v.end());
         };

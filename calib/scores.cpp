@@ -18,22 +18,48 @@ void log_softmax_row(double* z, int64_t C) {
     for (int64_t c = 0; c < C; ++c) z[c] -= shift;
 }
 
+namespace {
+
+// Logits of a row -> its probabilities.
+void to_probs(double* row, int64_t C) {
+    const double top = *std::max_element(row, row + C);
+    double sum = 0;
+    for (int64_t c = 0; c < C; ++c) sum += row[c] = std::exp(row[c] - top);
+    for (int64_t c = 0; c < C; ++c) row[c] /= sum;
+}
+
+void from_probs(double* row, int64_t C, Scores kind) {
+    for (int64_t c = 0; c < C; ++c) {
+        const double p = std::clamp(row[c], 0.0, 1.0);  // may be beyond by rounding
+        row[c] = kind == Scores::probs     ? p
+                 : kind == Scores::authors ? std::log(p + 1e-12)
+                                           : std::log(std::max(p, double(FLT_MIN)));
+    }
+}
+
+void from_logits(double* row, int64_t C, Scores kind) {
+    if (kind == Scores::logits) return;
+    if (kind != Scores::log_probs) {
+        to_probs(row, C);
+        return from_probs(row, C, kind);
+    }
+    log_softmax_row(row, C);
+    for (int64_t c = 0; c < C; ++c) row[c] = std::max(row[c], std::log(double(FLT_MIN)));
+}
+
+}  // namespace
+
 std::vector<double> scores_of(const Samples& s, Scores kind) {
-    const double least = std::log(double(FLT_MIN));
     std::vector<double> z(static_cast<size_t>(s.n * s.C));
-    cpu::for_each_chunk(s.n, 1024, [&](int64_t begin, int64_t end) {
+    cpu::for_each_chunk(s.n, 256, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
             double* const row = z.data() + i * s.C;
-            for (int64_t c = 0; c < s.C; ++c) {
-                row[c] =
-                    s.probs ? std::log(std::max(s.probs[i * s.C + c], double(FLT_MIN))) : double(s.logits[i * s.C + c]);
-            }
-            if (kind == Scores::logits) continue;
-            if (!s.probs) log_softmax_row(row, s.C);
-            for (int64_t c = 0; c < s.C; ++c) {
-                row[c] = kind == Scores::log_probs ? std::max(row[c], least)
-                         : s.probs                 ? std::log(s.probs[i * s.C + c] + 1e-12)
-                                                   : std::log(std::exp(row[c]) + 1e-12);
+            if (s.probs) {
+                std::copy_n(s.probs + i * s.C, s.C, row);
+                from_probs(row, s.C, kind);
+            } else {
+                std::copy_n(s.logits + i * s.C, s.C, row);
+                from_logits(row, s.C, kind);
             }
         }
     });

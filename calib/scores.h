@@ -1,14 +1,15 @@
 // scores.h -- what the methods without features look at: C numbers per row, in double.
 //
+//     probs      as given, cut to [0, 1]; the softmax of the logits where these were given
 //     logits     as given; ln max(p, FLT_MIN) where probabilities were given
-//     log_probs  ln max(p, FLT_MIN), p as given or the softmax of the logits
+//     log_probs  ln max(p, FLT_MIN)
 //     authors    ln(p + 1e-12)
 #pragma once
 #include "calib/calibrator.h"
 
 namespace lc {
 
-enum class Scores { logits, log_probs, authors };
+enum class Scores { probs, logits, log_probs, authors };
 std::vector<double> scores_of(const Samples& s, Scores kind);  // (n, C)
 
 // Rows to fit on, sorted by label and scores: whatever order they came in, every sum over them has the same bits.

@@ -23,8 +23,8 @@ Prediction SoftmaxCalibrator::predict(const Samples& s, const Context& c) const 
             double* const row = out.data() + (i - begin) * C_;
             log_softmax_row(row, C_);
             for (int64_t k = 0; k < C_; ++k) {
-                p.log_probs[size_t(i * C_ + k)] = float(row[k]);
-                p.probs[size_t(i * C_ + k)] = float(std::exp(row[k]));
+                p.log_probs[size_t(i * C_ + k)] = row[k];
+                p.probs[size_t(i * C_ + k)] = std::exp(row[k]);
             }
         }
     });

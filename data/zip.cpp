@@ -7,6 +7,8 @@
 #include <set>
 #include <zlib.h>
 
+#include "data/inflate.h"
+
 namespace lc {
 
 namespace {
@@ -16,7 +18,6 @@ using Bytes = std::span<const std::byte>;
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
                    kLocator64 = 0x07064b50;
 constexpr size_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56, kLocator64Size = 20;
-constexpr uint64_t kMaxRatio = 1032;  // deflate: 258 bytes for two bits, https://zlib.net/zlib_tech.html
 
 template <class T>
 T load(Bytes bytes, size_t offset) {  // little endian; the caller has checked the bounds
@@ -102,32 +103,6 @@ ZipEntry read_record(Bytes record, size_t name_size, size_t extra_size, const st
     return e;
 }
 
-std::shared_ptr<std::byte[]> inflate_all(Bytes packed, uint64_t size, const std::string& source) {
-    if (size / kMaxRatio > packed.size()) damaged(source, "it claims to unpack to more than deflate can pack");
-    // Not zeroed: memory that an entry claims but does not fill is never touched, and so never taken.
-    std::shared_ptr<std::byte[]> out(new std::byte[size + 1]);  // one more, to notice that there is more
-    z_stream z = {};
-    if (inflateInit2(&z, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
-    const std::unique_ptr<z_stream, decltype(&inflateEnd)> owner(&z, &inflateEnd);
-    constexpr uint64_t kPiece = 1 << 30;  // zlib counts in 32 bits
-    uint64_t taken = 0, made = 0;
-    int status = Z_OK;
-    while (status == Z_OK) {
-        const uint64_t in = std::min(kPiece, packed.size() - taken), room = std::min(kPiece, size + 1 - made);
-        z.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(packed.data() + taken));
-        z.avail_in = uInt(in);
-        z.next_out = reinterpret_cast<Bytef*>(out.get() + made);
-        z.avail_out = uInt(room);
-        status = inflate(&z, Z_NO_FLUSH);  // Z_BUF_ERROR where it can go no further: input or room is used up
-        taken += in - z.avail_in;
-        made += room - z.avail_out;
-    }
-    if (status != Z_STREAM_END || made != size || taken != packed.size()) {
-        damaged(source, "it does not unpack to the " + std::to_string(size) + " bytes that it claims");
-    }
-    return out;
-}
-
 }  // namespace
 
 bool looks_like_zip(Bytes archive) {
@@ -169,7 +144,7 @@ ZipData unpack(Bytes archive, const ZipEntry& e, const std::string& source) {
     const Bytes packed = part(archive, start, e.packed_size, where);
     ZipData data = {packed, nullptr};
     if (e.deflated) {
-        std::shared_ptr<std::byte[]> out = inflate_all(packed, e.size, where);
+        std::shared_ptr<std::byte[]> out = inflate_all(packed, e.size, Wrapping::none, where, damaged);
         data = {{out.get(), e.size}, out};
     } else if (e.size != e.packed_size) {
         damaged(where, "it is stored but claims two sizes");

@@ -9,7 +9,7 @@
 //         ZipData d = unpack(file.bytes(), e, file.path());
 //     }
 //
-// Hostile  deflate packs at most 1032 : 1, so an entry that claims more is refused before memory is asked for, and so
+// Hostile  an entry that claims more than deflate can pack is refused before memory is asked for (inflate.h), and so
 //          are entries that together claim more than the file has.  Every entry is checked against its CRC-32.
 #pragma once
 #include <cstddef>

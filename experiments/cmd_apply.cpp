@@ -20,16 +20,19 @@ struct ApplyOptions {
 constexpr int64_t kRowsAtOnce = 8192;
 
 struct Applied {
-    Prediction all;
-    int64_t flips = 0;  // rows that have another most probable class than before
+    int64_t n = 0, C = 0, k = 0;
+    std::vector<float> probs, features;  // (n, C), (n, k)
+    int64_t flips = 0;                   // rows that have another most probable class than before
 };
 
-int64_t top(const float* row, int64_t C) { return std::max_element(row, row + C) - row; }
+template <class Real>
+int64_t top(const Real* row, int64_t C) {
+    return std::max_element(row, row + C) - row;
+}
 
 // Piece by piece: what the input is large in, its features, is never in memory as a whole.
 Applied apply_in_pieces(const Calibrator& c, const InputRows& input, const Context& context, const Progress& progress) {
-    Applied result;
-    Prediction& all = result.all;
+    Applied all;
     for (int64_t begin = 0; begin < input.size();) {
         const bool last = input.size() - begin < 2 * kRowsAtOnce;  // no tiny piece at the end
         const int64_t end = last ? input.size() : begin + kRowsAtOnce;
@@ -38,7 +41,7 @@ Applied apply_in_pieces(const Calibrator& c, const InputRows& input, const Conte
         check_fits(c, samples, data.source);
         const Prediction p = c.predict(samples, context);
         for (int64_t i = 0; i < p.n; ++i) {
-            result.flips += top(p.probs.data() + i * p.C, p.C) != top(samples.logits + i * p.C, p.C);
+            all.flips += top(p.probs.data() + i * p.C, p.C) != top(samples.logits + i * p.C, p.C);
         }
         all.n += p.n, all.C = p.C, all.k = p.k;
         all.probs.insert(all.probs.end(), p.probs.begin(), p.probs.end());
@@ -46,7 +49,7 @@ Applied apply_in_pieces(const Calibrator& c, const InputRows& input, const Conte
         begin = end;
         if (progress) progress(double(end) / double(input.size()), std::to_string(end) + " rows");
     }
-    return result;
+    return all;
 }
 
 void apply(const Common& common, const ApplyOptions& o) {
@@ -54,12 +57,11 @@ void apply(const Common& common, const ApplyOptions& o) {
     check_writable(o.output);
     const Backend& b = choose_backend(common.device);
     const InputRows input = open_input(o.input, {.features = c->features_expected() > 0, .labels = false});
-    Applied result;
+    Applied p;
     {
         ProgressLine line(common.quiet);
-        result = apply_in_pieces(*c, input, {.backend = &b, .seed = common.seed}, line.callback());
+        p = apply_in_pieces(*c, input, {.backend = &b, .seed = common.seed}, line.callback());
     }
-    const Prediction& p = result.all;
     NpzWriter out(o.output);
     out.add("probs", {p.n, p.C}, p.probs.data());
     if (!p.features.empty()) out.add("features", {p.n, p.k}, p.features.data());
@@ -73,13 +75,13 @@ void apply(const Common& common, const ApplyOptions& o) {
                            {"n", p.n},
                            {"classes", p.C},
                            {"features", p.k},
-                           {"flips", result.flips},
+                           {"flips", p.flips},
                            {"output", o.output}});
     }
     if (common.quiet) return;
     print("wrote " + o.output + ": probs (" + std::to_string(p.n) + ", " + std::to_string(p.C) + ")" +
           (p.features.empty() ? "" : ", features (" + std::to_string(p.n) + ", " + std::to_string(p.k) + ")") + "; " +
-          std::to_string(result.flips) + " of " + std::to_string(p.n) +
+          std::to_string(p.flips) + " of " + std::to_string(p.n) +
           " rows have another most probable class than before\n");
 }
 

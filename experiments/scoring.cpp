@@ -101,7 +101,7 @@ void apply_model(Scored& s, const Backend& b, const Calibrator& c, uint64_t seed
     const Prediction p = c.predict(samples, {.backend = &b, .seed = seed});
     s.method = c.method();
     s.after = predictions_from_probs(p.probs.data(), s.data.labels.data(), p.n, p.C);
-    const bool finite = std::all_of(p.log_probs.begin(), p.log_probs.end(), [](float x) { return std::isfinite(x); });
+    const bool finite = std::all_of(p.log_probs.begin(), p.log_probs.end(), [](double x) { return std::isfinite(x); });
     if (finite) s.after.log_p.assign(p.log_probs.begin(), p.log_probs.end());  // a class without neighbours has p = 0
     if (!p.features.empty()) s.own = Tensor::from(b, {p.n, p.k}, p.features);
 }

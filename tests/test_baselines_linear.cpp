@@ -45,7 +45,9 @@ std::string text(const lc::Calibrator& c, const std::string& name) {
 
 lc::Predictions predictions(const lc::Calibrator& c, const Samples& s) {
     const Prediction p = c.predict(s, kQuiet);
-    return lc::predictions_from_logits(p.log_probs.data(), s.labels, s.n, s.C);
+    lc::Predictions scored = lc::predictions_from_probs(p.probs.data(), s.labels, s.n, s.C);
+    scored.log_p = p.log_probs;
+    return scored;
 }
 double nll(const lc::Calibrator& c, const Samples& s) { return lc::nll(predictions(c, s), lc::NllMode::logits).value; }
 
@@ -170,7 +172,7 @@ void expect_distributions(const Prediction& p) {
     for (int64_t i = 0; i < p.n; ++i) {
         double sum = 0;
         for (int64_t c = 0; c < p.C; ++c) {
-            const float v = p.probs[size_t(i * p.C + c)], l = p.log_probs[size_t(i * p.C + c)];
+            const double v = p.probs[size_t(i * p.C + c)], l = p.log_probs[size_t(i * p.C + c)];
             ASSERT_TRUE(v >= 0 && v <= 1 && std::isfinite(l) && l <= 0) << "row " << i << ": " << v << ", " << l;
             ASSERT_NEAR(double(v), std::exp(double(l)), 1e-6);
             sum += double(v);
@@ -316,7 +318,8 @@ TEST(Baselines, those_that_keep_the_order_keep_it) {
         const Prediction p = c->predict(cal.samples(), kQuiet);
         int64_t swapped = 0;
         for (int64_t i = 0; i < cal.n; ++i) {
-            const float *const g = &cal.logits[size_t(i * 6)], *const l = &p.log_probs[size_t(i * 6)];
+            const float* const g = &cal.logits[size_t(i * 6)];
+            const double* const l = &p.log_probs[size_t(i * 6)];
             for (int a = 0; a < 6; ++a) {
                 for (int b = 0; b < 6; ++b) swapped += g[a] < g[b] && l[a] > l[b];
             }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Small valid files for a fuzz target to start from.  usage: tests/fuzz/seeds.py fuzz_npy FOLDER
 
-Written by Python's own zipfile, json and struct, so they are also a second opinion on what the formats look like.
+Written by Python's own zipfile, gzip, json and struct, so they are also a second opinion on what the formats look like.
 """
+import gzip
 import io
 import json
 import pathlib
@@ -39,6 +40,10 @@ def safetensors(tensors, metadata=None, data=b""):
     return struct.pack("<Q", len(text)) + text + data
 
 
+def idx(shape, data):
+    return bytes([0, 0, 8, len(shape)]) + b"".join(struct.pack(">I", d) for d in shape) + data
+
+
 def fuzz_npy():
     yield npy("<f4", (2, 3), struct.pack("<6f", *range(6)))
     yield npy(">f8", (3, 2), struct.pack(">6d", *range(6)), fortran=True)
@@ -58,6 +63,12 @@ def fuzz_safetensors():
                       {"schema": "seed/1"})
     yield safetensors({"h": ("F16", [2], b"\x00\x3c\x00\x7c"), "b": ("BF16", [1], b"\x80\x3f"), "e": ("BOOL", [0], b""),
                        "u": ("U8", [3], b"abc"), "i": ("I16", [1], b"\0\0")})
+
+
+def fuzz_idx():
+    files = [idx((2, 2, 3), bytes(range(12))), idx((4,), b"\0\1\2\3"), idx((0, 28, 28), b"")]
+    yield from files
+    yield from (gzip.compress(f, level, mtime=0) for f in files for level in (0, 9))
 
 
 def fuzz_device():
