@@ -49,8 +49,9 @@ void check_samples(const Samples& s, bool with_features, bool with_labels) {
     }
 }
 
-void save_calibrator(const std::string& path, const Calibrator& c) {
+void save_calibrator(const std::string& path, const Calibrator& c, const std::map<std::string, std::string>& also) {
     SafetensorsWriter out;
+    out.metadata = also;
     c.store(out);
     out.metadata["schema"] = kSchema;
     out.metadata["method"] = c.method();

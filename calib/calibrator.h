@@ -86,7 +86,8 @@ class Calibrator {
 // What fit() needs of its rows, refused with one sentence: at least two rows, two classes, labels in range, finite numbers.
 void check_samples(const Samples& s, bool with_features, bool with_labels);
 
-void save_calibrator(const std::string& path, const Calibrator& c);
+void save_calibrator(const std::string& path, const Calibrator& c,
+                     const std::map<std::string, std::string>& also = {});  // `also`: further metadata
 std::unique_ptr<Calibrator> load_calibrator(const std::string& path);
 
 // Refuses rows that the fitted calibrator was not made for.

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "data/hash.h"
+
 namespace lc {
 namespace {
 
@@ -18,21 +20,15 @@ std::string path_of(const std::string& checkpoint, int stage) {
     return checkpoint.empty() || stage == 0 ? checkpoint : checkpoint + "." + std::to_string(stage + 1);
 }
 
-uint64_t hash(uint64_t h, const void* bytes, size_t count) {  // FNV-1a
-    for (size_t i = 0; i < count; ++i) h = (h ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3u;
-    return h;
-}
-
 }  // namespace
 
 std::string fingerprint(const NetOptions& o, const NetData& fit, double gamma, uint64_t seed) {
     std::string text = method_name(o);
     for (const auto& [name, value] : to_text(o)) text += " " + name + "=" + value;
     const std::vector<float> g = fit.g->value.to_host();
-    uint64_t h = hash(0xcbf29ce484222325u, fit.labels.data(), fit.labels.size() * sizeof(int32_t));
-    h = hash(h, g.data(), g.size() * sizeof(float));
+    const std::string data = Hash().add(fit.labels).add(g).text();
     return text + " rows=" + std::to_string(fit.n()) + " features=" + std::to_string(fit.phi->value.cols()) +
-           " gamma=" + std::to_string(gamma) + " seed=" + std::to_string(seed) + " data=" + std::to_string(h) +
+           " gamma=" + std::to_string(gamma) + " seed=" + std::to_string(seed) + " data=" + data +
            " device=" + fit.phi->value.backend().name;
 }
 

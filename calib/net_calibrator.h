@@ -18,7 +18,7 @@ class NetCalibrator : public Calibrator {
   public:
     // Options that depend on the number of classes are settled when fit() knows it.
     using Choose = std::function<NetOptions(int64_t C)>;
-    explicit NetCalibrator(Choose choose) : choose_(std::move(choose)) {}
+    explicit NetCalibrator(Choose choose) : choose_(std::move(choose)), o_(choose_(2)) {}
 
     std::string method() const override { return method_name(o_); }
     void fit(const Samples& s, const Context& c) override;

@@ -15,7 +15,11 @@ namespace {
 // A log-loss is wanted to some 1e-5, not to its last digit.
 const LinearEffort kForScores = {.iterations = 300, .gradient = 1e-6, .change = 1e-6};
 
-std::string text_of(Odir p) { return number_text(p.lambda) + (p.mu == p.lambda ? "" : "/" + number_text(p.mu)); }
+std::string text_of(Odir p) {
+    std::string text = number_text(p.lambda);
+    if (p.mu != p.lambda) text.append("/").append(number_text(p.mu));
+    return text;
+}
 
 struct Fold {
     LinearRows fit, held;

@@ -15,6 +15,7 @@ namespace lc::cli {
     X(fit)     /* cmd_fit.cpp */     \
     X(apply)   /* cmd_apply.cpp */   \
     X(eval)    /* cmd_eval.cpp */    \
+    X(compare) /* cmd_compare.cpp */ \
     X(sweep)   /* cmd_sweep.cpp */   \
     X(explain) /* cmd_explain.cpp */ \
     X(inspect) /* cmd_inspect.cpp */ \

@@ -53,8 +53,9 @@ Predictions uncalibrated(const Dataset& data) {
     return predictions_from_logits(data.logits.data(), data.labels.data(), data.n, data.C);
 }
 
-// The classifier's features: by the model's PCA, by a PCA of these rows, or as they are where they are few.
-void set_common_space(Scored& s, const Backend& b, const ScoringOptions& o, const Pca* fitted) {
+// The classifier's features: by a PCA that is given, by one of these rows, or as they are where they are few.
+void set_common_space(Scored& s, const Backend& b, const ScoringOptions& o, const GivenPca& given) {
+    const Pca* const fitted = given.pca;
     const bool have = !s.data.features.empty();
     const std::vector<float> logs = have ? std::vector<float>() : log_probabilities(s.before);
     const int64_t n = s.data.n, d = have ? s.data.d : s.data.C;
@@ -72,7 +73,7 @@ void set_common_space(Scored& s, const Backend& b, const ScoringOptions& o, cons
     s.common = std::move(z);
     s.pca = pca.k;
     s.space +=
-        " reduced to " + std::to_string(pca.k) + " by PCA of " + (fitted != nullptr ? "the model" : "these rows");
+        " reduced to " + std::to_string(pca.k) + " by PCA of " + (fitted != nullptr ? given.whose : "these rows");
 }
 
 std::vector<double> class_weights(const ScoringOptions& o, const Dataset& data) {
@@ -92,18 +93,6 @@ ScoringBandwidth choose_gamma(const Scored& s, const ScoringOptions& o, const Co
                       std::to_string(int64_t(g.median_n_eff)) + "; local errors are mostly noise, score more rows");
     }
     return g;
-}
-
-// What the calibrator makes of the rows.
-void apply_model(Scored& s, const Backend& b, const Calibrator& c, uint64_t seed) {
-    const Samples samples = samples_of(s.data);
-    check_fits(c, samples, s.data.source);
-    const Prediction p = c.predict(samples, {.backend = &b, .seed = seed});
-    s.method = c.method();
-    s.after = predictions_from_probs(p.probs.data(), s.data.labels.data(), p.n, p.C);
-    const bool finite = std::all_of(p.log_probs.begin(), p.log_probs.end(), [](double x) { return std::isfinite(x); });
-    if (finite) s.after.log_p.assign(p.log_probs.begin(), p.log_probs.end());  // a class without neighbours has p = 0
-    if (!p.features.empty()) s.own = Tensor::from(b, {p.n, p.k}, p.features);
 }
 
 }  // namespace
@@ -178,21 +167,41 @@ ScoringChoice choose_scoring(const ScoringOptions& o, const Common& common) {
     return c;
 }
 
-Scored prepare_scoring(const Common& common, const InputOptions& input, const std::string& model,
-                       const ScoringOptions& o, const Progress& progress) {
+void apply_model(Scored& s, const Calibrator& c, const Progress& progress) {
+    const Samples samples = samples_of(s.data);
+    check_fits(c, samples, s.data.source);
+    const Backend& b = s.common.backend();
+    const Prediction p = c.predict(samples, {.backend = &b, .seed = s.choice.card.seed, .progress = progress});
+    s.method = c.method();
+    s.after = predictions_from_probs(p.probs.data(), s.data.labels.data(), p.n, p.C);
+    const bool finite = std::all_of(p.log_probs.begin(), p.log_probs.end(), [](double x) { return std::isfinite(x); });
+    if (finite) s.after.log_p = p.log_probs;  // a class without neighbours has p = 0
+    s.own = p.features.empty() ? Tensor() : Tensor::from(b, {p.n, p.k}, p.features);
+}
+
+Scored prepare_rows(const Common& common, Dataset data, const ScoringOptions& o, const GivenPca& given,
+                    const Progress& progress) {
     Scored s;
     s.choice = choose_scoring(o, common);
-    const std::unique_ptr<Calibrator> c = model.empty() ? nullptr : load_calibrator(model);
     const Backend& b = choose_backend(common.device);
     s.device = b.name;
-    s.data = load(input, {.features = c && c->features_expected() > 0, .labels = true});
+    s.data = std::move(data);
     s.choice.card.global.weights = class_weights(o, s.data);
     s.before = uncalibrated(s.data);
-    set_common_space(s, b, o, c ? c->reduction() : nullptr);
+    set_common_space(s, b, o, given);
     s.gamma = choose_gamma(s, o, common, progress);
     s.choice.card.local.gamma = s.gamma.gamma;
     s.after = s.before;
-    if (c) apply_model(s, b, *c, common.seed);
+    return s;
+}
+
+Scored prepare_scoring(const Common& common, const InputOptions& input, const std::string& model,
+                       const ScoringOptions& o, const Progress& progress) {
+    choose_scoring(o, common);  // bad options are refused before anything is read
+    const std::unique_ptr<Calibrator> c = model.empty() ? nullptr : load_calibrator(model);
+    Dataset data = load(input, {.features = c && c->features_expected() > 0, .labels = true});
+    Scored s = prepare_rows(common, std::move(data), o, {c ? c->reduction() : nullptr, "the model"}, progress);
+    if (c) apply_model(s, *c);
     return s;
 }
 

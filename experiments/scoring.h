@@ -7,6 +7,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
+#include "calib/calibrator.h"
 #include "data/dataset.h"
 #include "experiments/cli.h"
 #include "experiments/input.h"
@@ -45,6 +46,16 @@ struct Scored {
 };
 Scored prepare_scoring(const Common& common, const InputOptions& input, const std::string& model,
                        const ScoringOptions& o, const Progress& progress);
+
+// The same in two steps, for several calibrators of the same rows: what does not depend on them, and what one of them
+// makes of the rows.
+struct GivenPca {
+    const Pca* pca = nullptr;  // null: a PCA of the rows, where they have more features than --pca
+    const char* whose = "";    // for people: "the model"
+};
+Scored prepare_rows(const Common& common, Dataset data, const ScoringOptions& o, const GivenPca& given,
+                    const Progress& progress);
+void apply_model(Scored& s, const Calibrator& c, const Progress& progress = {});
 
 // "dump.npz: 10000 rows, 10 classes; method ts", and how neighbours were found: the first lines of every table.
 std::string heading(const Scored& s);

@@ -73,7 +73,7 @@ Scorecard score_card(const Predictions& s, const Tensor* common, const Tensor* o
     card.nll = nll(s, o.global.nll, o.global.nll_floor);
     if (common != nullptr) {
         card.local = local_errors(*common, s, o.local, part_of(progress, 0.0, 0.1));
-        if (s.n > 1) o.global.distance = neighbour_distance(*common);
+        if (s.n > 1 && o.global.distance.empty()) o.global.distance = neighbour_distance(*common);
     }
     if (own != nullptr) card.own = local_errors(*own, s, o.local, part_of(progress, 0.1, 0.2));
 

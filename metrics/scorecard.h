@@ -7,7 +7,7 @@
 namespace lc {
 
 struct CardOptions {
-    ScoreOptions global;  // metrics of the probabilities alone; its distances are filled in here
+    ScoreOptions global;  // metrics of the probabilities alone; its distances are found where none are given
     LocalOptions local;
     LceMode lce = LceMode::kept_rows;
     MlceMode mlce = MlceMode::class_mean;

@@ -1,0 +1,199 @@
+// comparison_text.cpp -- a comparison as people read it: the table, and what follows from it.
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/comparison.h"
+
+namespace lc::cli {
+namespace {
+
+struct Column {
+    const char *metric, *title;
+    int digits;
+    bool larger_is_better;
+};
+const Column kColumns[] = {
+    {"acc", "acc", 4, true},  {"nll", "nll", 4, false},         {"brier", "brier", 4, false},
+    {"ece", "ece", 5, false}, {"ece_top", "ece_top", 4, false}, {"ecce", "ecce", 5, false},
+    {"lce", "lce", 5, false}, {"mlce", "mlce", 4, false},       {"lce_own", "lce_own", 5, false}};
+
+// The cells of one column, the best of at least two marked; empty where no method has the metric.
+std::vector<std::string> cells(const Comparison& c, const Column& column) {
+    std::vector<std::string> text;
+    const CardScore* best = nullptr;
+    int64_t count = 0;
+    const auto better = [&](const CardScore* a, const CardScore* b) {
+        return column.larger_is_better ? a->value > b->value : a->value < b->value;
+    };
+    for (const Compared& m : c.methods) {
+        const CardScore* const s = m.card.find(column.metric);
+        if (s == nullptr) continue;
+        ++count;
+        if (best == nullptr || better(s, best)) best = s;
+    }
+    if (count == 0) return {};
+    for (const Compared& m : c.methods) {
+        const CardScore* const s = m.card.find(column.metric);
+        text.push_back(s == nullptr ? "-" : fixed(s->value, column.digits));
+        if (s != nullptr && count > 1 && text.back() == fixed(best->value, column.digits)) text.back() += "*";
+    }
+    return text;
+}
+
+const Compared* best_by(const Comparison& c, const char* metric) {
+    const Compared* best = nullptr;
+    for (const Compared& m : c.methods) {
+        const CardScore* const s = m.card.find(metric);
+        if (s != nullptr && (best == nullptr || s->value < best->card.find(metric)->value)) best = &m;
+    }
+    return best;
+}
+
+std::string names_of(const std::vector<std::string>& names) {
+    std::string text;
+    for (size_t k = 0; k < names.size(); ++k) text += (k == 0 ? "" : k + 1 == names.size() ? " and " : ", ") + names[k];
+    return text;
+}
+
+std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
+
+// ---- sentences ------------------------------------------------------------------------------------------------------
+
+std::string about_classifier(const Comparison& c) {
+    const Predictions& s = c.test.before;
+    double sure = 0;
+    for (int64_t i = 0; i < s.n; ++i) sure += s.row(i)[top_class(s.row(i), s.C)];
+    sure /= double(s.n);
+    const double right = acc(s);
+    const std::string gap = fixed(100 * std::abs(sure - right), 1);
+    std::string text = "The classifier (nc) is right on " + percent(right) + " of the test rows and claims " +
+                       percent(sure) + " on average: ";
+    if (std::abs(sure - right) < 0.005) return text + "on the whole it knows how sure it may be.";
+    return text + "it is " + (sure > right ? "too sure" : "too careful") + " by " + gap + " points.";
+}
+
+// Who has the lowest log-loss, and whom the rows cannot tell from it.
+std::string about_nll(const Comparison& c) {
+    const Compared* const best = best_by(c, "nll");
+    std::string text =
+        "The lowest log-loss (nll, which rewards probabilities that are right and sharp) has " + best->method;
+    std::vector<std::string> equal;
+    for (const Compared& m : c.methods) {
+        if (&m != best && m.refused.empty() && !gain_of(*best, m).beyond_noise()) equal.push_back(m.method);
+    }
+    const Compared* const nc = c.find("nc");
+    if (nc != nullptr && nc != best) {
+        const Gain g = gain_of(*best, *nc);
+        text += ": " + fixed(g.value, 4) + " below nc, give or take " + fixed(2 * g.standard_error, 4);
+    }
+    if (equal.empty()) return text + "; no other method comes within noise of it.";
+    return text + "; " + names_of(equal) + (equal.size() == 1 ? " is" : " are") + " within noise of it.";
+}
+
+std::string about_local_error(const Comparison& c) {
+    const Compared* const best = best_by(c, "lce");
+    const Compared* const nc = c.find("nc");
+    const double least = best->card.find("lce")->value;
+    std::string text =
+        "Locally, among near neighbours in feature space, " + best->method + " errs least (lce " + fixed(least, 5);
+    if (nc == nullptr || nc == best) return text + ").";
+    const double own = nc->card.find("lce")->value;
+    text += " against " + fixed(own, 5) + " of nc)";
+    std::vector<std::string> worse;
+    for (const Compared& m : c.methods) {
+        const CardScore* const s = m.card.find("lce");
+        if (s != nullptr && s->value > 1.1 * own) worse.push_back(m.method);
+    }
+    if (worse.empty()) return text + ".";
+    return text + "; " + names_of(worse) + (worse.size() == 1 ? " errs" : " err") + " more than nc by a tenth or more.";
+}
+
+std::string about_answers(const Comparison& c) {
+    std::vector<std::string> same;
+    bool flips = false;
+    for (const Compared& m : c.methods) {
+        if (m.keeps_order && m.method != "nc") same.push_back(m.method);
+        flips = flips || m.flips > 0;
+    }
+    if (same.empty()) return flips ? "Some rows get another most probable class (flips)." : "";
+    return "By construction " + names_of(same) + (same.size() == 1 ? " keeps" : " keep") +
+           " every answer of the classifier" +
+           (flips ? "; others change the most probable class of some rows (flips)." : ".");
+}
+
+std::string about_impossible(const Comparison& c) {
+    std::vector<std::string> list;
+    for (const Compared& m : c.methods) {
+        if (m.impossible > 0) list.push_back(m.method + " (" + std::to_string(m.impossible) + ")");
+    }
+    if (list.empty()) return "";
+    return "True classes that got probability 0 before a floor was put under it, on which the nll depends: " +
+           names_of(list) + ".";
+}
+
+// Lines of at most 110 columns.
+std::string wrapped(const std::string& text) {
+    std::string out;
+    size_t column = 0;
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find(' ', at), text.size());
+        const std::string word = text.substr(at, end - at);
+        if (column > 0 && column + 1 + word.size() > 110) out += "\n", column = 0;
+        if (column > 0) out += " ", ++column;
+        out += word, column += word.size(), at = end + 1;
+    }
+    return out;
+}
+
+}  // namespace
+
+Gain gain_of(const Compared& a, const Compared& b) {
+    const double n = double(a.nll.size());
+    double sum = 0, square = 0;
+    for (size_t i = 0; i < a.nll.size(); ++i) sum += b.nll[i] - a.nll[i];
+    const double mean = sum / n;
+    for (size_t i = 0; i < a.nll.size(); ++i) {
+        const double x = b.nll[i] - a.nll[i] - mean;
+        square += x * x;
+    }
+    return {mean, n > 1 ? std::sqrt(square / (n - 1) / n) : 0};
+}
+
+std::string comparison_table(const Comparison& c) {
+    std::vector<std::vector<std::string>> rows(c.methods.size() + 1);
+    const auto add = [&](const std::string& title, const std::vector<std::string>& column) {
+        if (column.empty()) return;
+        rows[0].push_back(title);
+        for (size_t k = 0; k < column.size(); ++k) rows[k + 1].push_back(column[k]);
+    };
+    std::vector<std::string> names, flips, seconds;
+    for (const Compared& m : c.methods) {
+        names.push_back(m.method);
+        flips.push_back(!m.refused.empty() ? "-" : m.keeps_order ? "none" : std::to_string(m.flips));
+        seconds.push_back(!m.refused.empty() ? "-"
+                                             : fixed(m.seconds, m.seconds < 10 ? 2 : 1) + (m.kept ? " (kept)" : ""));
+    }
+    add("method", names);
+    for (const Column& column : kColumns) add(column.title, cells(c, column));
+    add("flips", flips);
+    add("fit seconds", seconds);
+    return table(rows);
+}
+
+std::string comparison_verdict(const Comparison& c) {
+    std::string text;
+    if (best_by(c, "nll") != nullptr) {
+        for (const std::string& sentence :
+             {about_classifier(c), about_nll(c), about_local_error(c), about_answers(c), about_impossible(c)}) {
+            if (!sentence.empty()) text += (text.empty() ? "" : " ") + sentence;
+        }
+        text = wrapped(text) + "\n";
+    }
+    for (const Compared& m : c.methods) {
+        for (const std::string& note : m.notes) text += wrapped(m.method + ": " + note) + "\n";
+        if (!m.refused.empty()) text += wrapped(m.method + " has no result: " + m.refused) + "\n";
+    }
+    return text;
+}
+
+}  // namespace lc::cli
