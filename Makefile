@@ -25,10 +25,10 @@ PB      := build/ptx
 WARN     := -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-psabi
 # A binary holds every SIMD level and takes the best when it runs; sanitizers watch two of them, which halves their build.
 HWY      := -DHWY_DISABLED_TARGETS='(HWY_SSSE3|HWY_AVX3_DL$(if $(filter release debug,$(MODE)),,|HWY_AVX3|HWY_SSE4))' -DHWY_COMPILE_ALL_ATTAINABLE
-DEBUG    := -gdwarf-4#   g++ 12 and binutils disagree about DWARF 5: findings would name the wrong file
+DEBUG    := -g1 -gdwarf-4#   lines for reports and profiles; g++ 12 and binutils disagree about DWARF 5, findings would name the wrong file
 FLAGS_release := -O3 $(DEBUG)
-FLAGS_debug   := -O0 $(DEBUG)
-FLAGS_asan    := -O1 $(DEBUG) -fsanitize=address -fno-omit-frame-pointer
+FLAGS_debug   := -O0 -g -gdwarf-4
+FLAGS_asan    := -O2 $(DEBUG) -fsanitize=address -fno-omit-frame-pointer
 FLAGS_ubsan   := -O1 $(DEBUG) -fsanitize=undefined -fno-sanitize-recover=all
 FLAGS_tsan    := -O1 $(DEBUG) -fsanitize=thread
 FLAGS_fuzz    := -O1 $(DEBUG) -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
@@ -90,7 +90,7 @@ check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA
 	@echo '== MODE=asan, without nvcc'; $(MAKE) --no-print-directory MODE=asan NVCC= SHARDS=8 test
 	@echo '== MODE=tsan, CPU ops'; $(MAKE) --no-print-directory MODE=tsan NVCC= SHARDS=8 T='*@cpu' test
 	@echo '== docs/adding-an-op.md'; python3 tests/try_doc.py
-	@if [ -n '$(NVCC)' ]; then $(MAKE) --no-print-directory cuda-libs && $(MAKE) --no-print-directory cuda resources-check; else echo 'no nvcc: CUDA engines not compiled'; fi
+	@if [ -n '$(NVCC)' ]; then $(MAKE) --no-print-directory cuda-libs && $(MAKE) --no-print-directory CUTLASS_ARCHS=80 cuda resources-check; else echo 'no nvcc: CUDA engines not compiled'; fi
 	@$(MAKE) --no-print-directory mutants SAMPLE=12 && $(MAKE) --no-print-directory fuzz
 lint:             ## formatting, dependency arrows, links and targets named in documents
 	@python3 tests/lint.py
@@ -139,8 +139,8 @@ $B/checked/%.cu.o: %.cu ; $(call compile,checked ,$(CXX) $(CHECKED) -x c++ -c $<
 nvcc = $(call compile,nvcc    ,$(NVCC) $(NVFLAGS) $(GENCODE) -MMD -MP -c $< -o $@)
 $(CB)/%.cu.o: %.cu ; $(nvcc)
 $(GB)/%.cu.o: %.cu ; $(nvcc)
-# CUTLASS takes its time: one PTX for all of them, and only the machine code per architecture.
-$(GB)/kernels/gemm_cutlass.cu.o: GENCODE = $(foreach a,$(ARCHS),-gencode arch=compute_$(if $(filter 75,$a),75,80),code=sm_$a) -gencode arch=compute_80,code=compute_80
+# CUTLASS takes its time: one PTX for all of them, and only the machine code per architecture (CUTLASS_ARCHS: fewer of them).
+$(GB)/kernels/gemm_cutlass.cu.o: GENCODE = $(foreach a,$(or $(CUTLASS_ARCHS),$(ARCHS)),-gencode arch=compute_$(if $(filter 75,$a),75,80),code=sm_$a) -gencode arch=compute_80,code=compute_80
 $(PB)/%.ptx: %.cu ; $(call compile,ptx     ,$(NVCC) -std=c++20 -I. -O3 -lineinfo -DLC_CUDA_NS=sim -arch=compute_80 -MMD -MP -MF $(@:.ptx=.d) -MT $@ -ptx $< -o $@)
 $(PB)/%.cpp: $(PB)/%.ptx kernels/sim/ptx2cpp.py $(wildcard kernels/sim/ptx/*.py) ; $(call compile,ptx2cpp ,python3 kernels/sim/ptx2cpp.py $< $@)
 $B/sim/%.cu.ptx.o: $(PB)/%.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) $(PTXCXX) -O1 -c $< -o $@)
