@@ -15,7 +15,10 @@ namespace {
 // A log-loss is wanted to some 1e-5, not to its last digit.
 const LinearEffort kForScores = {.iterations = 300, .gradient = 1e-6, .change = 1e-6};
 
-std::string text_of(Odir p) { return number_text(p.lambda) + (p.mu == p.lambda ? "" : "/" + number_text(p.mu)); }
+std::string text_of(Odir p) {
+    const std::string lambda = number_text(p.lambda);
+    return p.mu == p.lambda ? lambda : lambda + "/" + number_text(p.mu);
+}
 
 struct Fold {
     LinearRows fit, held;
