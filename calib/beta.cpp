@@ -48,9 +48,7 @@ double apply(std::span<const double> w, const double* row, int64_t, int64_t c) {
     return sigmoid(w[0] * std::log(p) - w[1] * std::log1p(-p) + w[2]);
 }
 
-bool valid(std::span<const double> w, int64_t) {
-    return w.size() == 3 && w[0] >= 0 && w[1] >= 0 && std::isfinite(w[0]) && std::isfinite(w[1]) && std::isfinite(w[2]);
-}
+bool valid(std::span<const double> w, int64_t) { return w.size() == 3 && w[0] >= 0 && w[1] >= 0 && all_bounded(w); }
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include "calib/calibrator.h"
 
 #include <cmath>
+#include <cstdio>
 #include <set>
 
 #include "calib/methods.h"
@@ -47,6 +48,29 @@ void check_samples(const Samples& s, bool with_features, bool with_labels) {
         throw Error("expected rows of at least 2 classes, found only class " + std::to_string(*classes.begin()) +
                     "; bring calibration rows of all classes");
     }
+}
+
+void check_applies(const Calibrator& c, const Samples& s) {
+    const int64_t C = c.classes_expected();
+    LC_CHECK(C > 0, c.method() << " was not fitted yet; call fit() first");
+    LC_CHECK(s.C == C, c.method() << " was fitted on " << C << " classes, found " << s.C);
+    check_samples(s, false, false);
+}
+
+int64_t stored_classes(const Safetensors& in) {
+    constexpr int64_t kMost = 1 << 24;  // beyond, products of sizes could overflow
+    const int64_t C = in.meta_integer("classes");
+    if (C >= 2 && C <= kMost) return C;
+    throw Error(in.path + ": expected 2 to " + std::to_string(kMost) + " classes, found " + std::to_string(C) +
+                "; fit the model again");
+}
+
+Finding finding(const std::string& name, const std::string& text) { return {name, text, false, 0}; }
+
+Finding finding(const std::string& name, double number) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.6g", number);
+    return {name, text, true, number};
 }
 
 void save_calibrator(const std::string& path, const Calibrator& c, const std::map<std::string, std::string>& also) {

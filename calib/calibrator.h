@@ -63,6 +63,8 @@ struct Finding {
     bool is_number = false;
     double number = 0;
 };
+Finding finding(const std::string& name, const std::string& text);
+Finding finding(const std::string& name, double number);  // its text has six digits
 
 class Calibrator {
   public:
@@ -85,6 +87,11 @@ class Calibrator {
 
 // What fit() needs of its rows, refused with one sentence: at least two rows, two classes, labels in range, finite numbers.
 void check_samples(const Samples& s, bool with_features, bool with_labels);
+
+// What predict() of a method without features needs: that it was fitted, and rows of as many classes.
+void check_applies(const Calibrator& c, const Samples& s);
+
+int64_t stored_classes(const Safetensors& in);  // of a fitted model; refuses what cannot be their number
 
 void save_calibrator(const std::string& path, const Calibrator& c,
                      const std::map<std::string, std::string>& also = {});  // `also`: further metadata

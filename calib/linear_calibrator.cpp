@@ -2,7 +2,8 @@
 #include "calib/linear_calibrator.h"
 
 #include <cmath>
-#include <cstdio>
+#include <iomanip>
+#include <sstream>
 
 #include "calib/odir_search.h"
 #include "calib/options.h"
@@ -61,36 +62,33 @@ std::vector<std::pair<std::string, std::string>> LinearCalibrator::options() con
 
 namespace {
 
-constexpr int64_t kManyClasses = 256;
-
 std::string duration(double seconds) {
-    char text[40];
-    if (seconds >= 5400)
-        std::snprintf(text, sizeof text, "%.0f hours", std::ceil(seconds / 3600));
-    else
-        std::snprintf(text, sizeof text, "%.0f minutes", std::ceil(seconds / 60));
-    return text;
+    const bool hours = seconds >= 5400;
+    return number_text(std::ceil(seconds / (hours ? 3600 : 60))) + (hours ? " hours" : " minutes");
 }
+
+constexpr double kPatience = 1800;  // seconds
 
 }  // namespace
 
 // C^2 variables and n C^2 multiplications per step: said, or refused, before they are spent.
-void LinearCalibrator::check_size(const Samples& s, const Context& c) const {
-    if (s.C <= kManyClasses) return;
-    const bool authors = kind_ == LinearKind::dc_authors;
-    const double square = double(s.C) * double(s.C);
-    const double one = (authors ? 2000 : 200) * 4 * double(s.n) * square / 1e10;  // steps x work / speed of two cores
-    const double fits = o_.search && !authors ? double(odir_grid(o_.square).size()) * double(o_.folds) + 1 : 1;
-    char memory[40];
-    std::snprintf(memory, sizeof memory, "%.1f GB", 8 * square * (authors ? 264 : 84) / 1e9);
-    const std::string price =
-        method() + " with " + std::to_string(s.C) + " classes takes about " + duration(fits * one) + " and " + memory;
-    if (authors) throw Error(price + "; use vs or ts, or dc with --lambda X");
-    if (o_.search) {
-        throw Error(price + " to search for lambda; give --lambda X (one fit, about " + duration(one) +
-                    "), or use vs or ts");
+void LinearCalibrator::check_price(const Samples& s, const Context& c) const {
+    const bool authors = kind_ == LinearKind::dc_authors, search = o_.search && !authors;
+    const double variables = double(s.C) * double(s.C + 1);
+    const double vectors = authors ? 264 : 84;  // of them: what the solver remembers, and a gradient per chunk of rows
+    const double steps = authors ? 2000 : 200, speed = 1e10;  // multiplications per second of two cores
+    const double one = steps * variables * 4 * (double(s.n) + vectors) / speed;
+    const double all = search ? one * double(odir_grid(o_.square).size() * size_t(o_.folds) + 1) : one;
+    if (all < 60) return;
+    std::ostringstream price;
+    price << method() << " with " << s.C << " classes takes about " << duration(all) << " and " << std::setprecision(2)
+          << 8e-9 * variables * vectors << " GB";
+    if (authors && all > kPatience) throw Error(price.str() + "; use ts or vs, or dc with --lambda X");
+    if (search && all > kPatience) {
+        throw Error(price.str() + " to search for lambda; give --lambda X (one fit, about " + duration(one) +
+                    "), or use ts or vs");
     }
-    if (c.note) c.note(price);
+    if (c.note) c.note(price.str());
 }
 
 Odir LinearCalibrator::choose_penalty(const LinearRows& rows, const Context& c) {
@@ -136,7 +134,7 @@ void LinearCalibrator::fit_as_authors(const ScoredRows& scored, const Context& c
 }
 
 void LinearCalibrator::fit(const Samples& s, const Context& c) {
-    check_size(s, c);
+    check_price(s, c);
     const ScoredRows rows = begin_fit(s, c);
     if (kind_ == LinearKind::dc_authors)
         fit_as_authors(rows, c);
@@ -159,7 +157,7 @@ void LinearCalibrator::store(SafetensorsWriter& out) const {
 }
 
 void LinearCalibrator::restore(const Safetensors& in) {
-    begin_restore(in);
+    C_ = stored_classes(in);
     NamedTexts texts;
     for (const auto& [name, unused] : options()) texts[name] = in.meta("option." + name);
     set_options(texts);

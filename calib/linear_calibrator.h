@@ -35,7 +35,7 @@ class LinearCalibrator : public SoftmaxCalibrator {
 
   private:
     void set_options(const NamedTexts& options);
-    void check_size(const Samples& s, const Context& c) const;
+    void check_price(const Samples& s, const Context& c) const;
     Odir choose_penalty(const LinearRows& rows, const Context& c);
     void fit_penalised(const ScoredRows& scored, const Context& c);
     void fit_as_authors(const ScoredRows& scored, const Context& c);

@@ -41,8 +41,7 @@ class LinearLoss {
     std::vector<double> curvature(std::span<const double> theta) const;  // the diagonal of the Hessian, never 0
 
   private:
-    // What passes over the rows leave behind: the mean loss, and where they are asked for, the sums that belong to
-    // it.
+    // What a pass over the rows leaves behind besides the mean loss, where it is asked for.
     struct Wanted {
         double* gradient = nullptr;   // (C, width)
         double* hessian = nullptr;    // (C (C + 1) / 2, width, width): blocks of class pairs c >= d

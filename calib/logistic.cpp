@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "calib/solvers.h"
+#include "kernels/multiply_double.h"
 
 namespace lc {
 namespace {
@@ -12,47 +13,56 @@ namespace {
 constexpr int64_t kNewtonColumns = 128;   // above, n k^2 multiplications for a Hessian are more than many gradients
 constexpr double kLossOfNothing = 1e-10;  // per row: the labels are separated
 
-// The objective over n, its gradient, and the lower triangle of its Hessian, at w (k + 1).
+// The objective over n, its gradient, and its Hessian, at w (k + 1).
 class LogisticLoss {
   public:
-    explicit LogisticLoss(const LogisticProblem& p) : p_(p), ridge_(p.ridge / double(p.n)) {}
+    explicit LogisticLoss(const LogisticProblem& p) : p_(p) {}
 
     double operator()(std::span<const double> w, double* gradient, double* hessian) const {
-        const int64_t m = p_.k + 1;
-        if (gradient) std::fill_n(gradient, m, 0.0);
-        if (hessian) std::fill_n(hessian, m * m, 0.0);
-        double sum = 0;
-        std::vector<double> row(size_t(m), 1.0);  // x_i, then 1
-        for (int64_t i = 0; i < p_.n; ++i) {
-            std::copy_n(p_.x + i * p_.k, p_.k, row.begin());
-            const double z = dot(w, row), t = p_.target[i];
-            sum += std::max(z, 0.0) - t * z + std::log1p(std::exp(-std::abs(z)));
-            if (gradient) add(gradient, (sigmoid(z) - t) / double(p_.n), row.data(), m);
-            if (hessian) add_square(hessian, sigmoid(z) * sigmoid(-z) / double(p_.n), row.data(), m);
+        Sums sums(m_, wide_);
+        for (int64_t begin = 0; begin < p_.n; begin += kBlock) {
+            add_rows(sums, w, begin, std::min(p_.n, begin + kBlock), gradient != nullptr, hessian != nullptr);
         }
-        return sum / double(p_.n) + penalty(w, gradient, hessian);
+        double value = sums.loss / double(p_.n);
+        for (int64_t j = 0; j < m_; ++j) {
+            const double ridge = j < p_.k ? p_.ridge / double(p_.n) : 0, v = w[size_t(j)];
+            value += ridge / 2 * v * v;
+            if (gradient) gradient[j] = sums.gradient[size_t(j)] / double(p_.n) + ridge * v;
+            for (int64_t i = 0; hessian && i < m_; ++i) {
+                hessian[j * m_ + i] = sums.hessian[size_t(j * wide_ + i)] / double(p_.n) + (i == j ? ridge : 0);
+            }
+        }
+        return value;
     }
 
   private:
-    static void add(double* to, double a, const double* x, int64_t m) {
-        for (int64_t j = 0; j < m; ++j) to[j] += a * x[j];
-    }
-    static void add_square(double* to, double a, const double* x, int64_t m) {  // a x x^T
-        for (int64_t j = 0; j < m; ++j) add(to + j * m, a * x[j], x, j + 1);
-    }
-    double penalty(std::span<const double> w, double* gradient, double* hessian) const {
-        double sum = 0;
-        for (int64_t j = 0; j < p_.k; ++j) {
-            const double v = w[size_t(j)];
-            sum += ridge_ / 2 * v * v;
-            if (gradient) gradient[j] += ridge_ * v;
-            if (hessian) hessian[j * (p_.k + 2)] += ridge_;
+    static constexpr int64_t kBlock = 128;  // rows that stay in the cache
+
+    struct Sums {
+        Sums(int64_t m, int64_t wide) : gradient(size_t(wide)), hessian(size_t(m * wide)) {}
+        double loss = 0;
+        std::vector<double> gradient, hessian;  // (wide), (m, wide)
+    };
+
+    void add_rows(Sums& sums, std::span<const double> w, int64_t begin, int64_t end, bool first, bool second) const {
+        std::vector<double> x(size_t(kBlock * wide_)), weighted(second ? x.size() : 0);  // rows: x_i, 1, zeros
+        for (int64_t i = begin; i < end; ++i) {
+            double* const row = x.data() + (i - begin) * wide_;
+            std::copy_n(p_.x + i * p_.k, p_.k, row);
+            row[p_.k] = 1;
+            const double z = dot(w, {row, size_t(m_)}), t = p_.target[i], e = std::exp(-std::abs(z));
+            sums.loss += std::max(z, 0.0) - t * z + std::log1p(e);
+            const double miss = (z < 0 ? e : 1) / (1 + e) - t, spread = e / ((1 + e) * (1 + e));
+            for (int64_t j = 0; first && j < wide_; ++j) sums.gradient[size_t(j)] += miss * row[j];
+            for (int64_t j = 0; second && j < wide_; ++j) weighted[size_t((i - begin) * wide_ + j)] = spread * row[j];
         }
-        return sum;
+        if (!second) return;  // else += sum_i spread_i x_i x_i^T
+        cpu::multiply_double(sums.hessian.data(), wide_, {weighted.data(), 1, wide_}, x.data(), wide_, m_, wide_,
+                             end - begin, true);
     }
 
     const LogisticProblem& p_;
-    double ridge_;
+    const int64_t m_ = p_.k + 1, wide_ = cpu::padded(m_);
 };
 
 std::vector<double> best_constant(const LogisticProblem& p) {

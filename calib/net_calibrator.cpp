@@ -2,17 +2,10 @@
 #include "calib/net_calibrator.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "calib/net_on_device.h"
 
 namespace lc {
-
-void NetCalibrator::note(const std::string& name, double number) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.6g", number);
-    findings_.push_back({name, text, true, number});
-}
 
 const NetCalibrator::OnDevice& NetCalibrator::on(const Backend& b) const {
     if (on_device_ == nullptr || on_device_->backend != &b) {

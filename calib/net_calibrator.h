@@ -37,8 +37,7 @@ class NetCalibrator : public Calibrator {
     struct Rows;      // calibration rows, split
     struct Fitting;   // one fit, from split to verdict
     const OnDevice& on(const Backend& b) const;
-    void note(const std::string& name, const std::string& text) { findings_.push_back({name, text, false, 0}); }
-    void note(const std::string& name, double number);
+    void note(const std::string& name, const auto& what) { findings_.push_back(finding(name, what)); }
 
     Choose choose_;
     NetOptions o_;

@@ -16,9 +16,8 @@ namespace {
 const LinearEffort kForScores = {.iterations = 300, .gradient = 1e-6, .change = 1e-6};
 
 std::string text_of(Odir p) {
-    std::string text = number_text(p.lambda);
-    if (p.mu != p.lambda) text.append("/").append(number_text(p.mu));
-    return text;
+    const std::string lambda = number_text(p.lambda);
+    return p.mu == p.lambda ? lambda : lambda + "/" + number_text(p.mu);
 }
 
 struct Fold {

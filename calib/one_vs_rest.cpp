@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "calib/scores.h"
 #include "kernels/check.h"
@@ -13,12 +12,6 @@ namespace lc {
 namespace {
 
 constexpr int64_t kRows = 256;  // of a piece: fixed, so that the threads do not change what is computed
-
-std::string short_number(double x) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.6g", x);
-    return text;
-}
 
 }  // namespace
 
@@ -78,12 +71,11 @@ void OneVsRest::fit(const Samples& s, const Context& c) {
 
 void OneVsRest::note_findings(const Samples& s, const Context& c, int64_t unfinished) {
     findings_.clear();
-    const auto number = [&](const char* name, double x) { findings_.push_back({name, short_number(x), true, x}); };
     const std::string absent = absent_classes(s);
-    if (!absent.empty()) findings_.push_back({"absent", absent, false, 0});
-    if (floor_ > 0) number("floor", floor_);
+    if (!absent.empty()) findings_.push_back(finding("absent", absent));
+    if (floor_ > 0) findings_.push_back(finding("floor", floor_));
     const std::string of_all = std::to_string(unfinished) + " of " + std::to_string(s.C) + " classes";
-    findings_.push_back({"ended", unfinished == 0 ? "converged" : of_all + " without a finite optimum", false, 0});
+    findings_.push_back(finding("ended", unfinished == 0 ? "converged" : of_all + " without a finite optimum"));
     if (!c.note) return;
     if (!absent.empty()) {
         c.note(absent + ": no calibration row has this label, so " + method() + " gives it next to no probability");
@@ -103,8 +95,7 @@ void OneVsRest::apply_row(const double* p, double* q) const {
 }
 
 std::vector<double> OneVsRest::probabilities(const Samples& s) const {
-    LC_CHECK(C_ > 0 && s.C == C_, "expected rows of the " << C_ << " classes the model was fitted on, found " << s.C);
-    check_samples(s, false, false);
+    check_applies(*this, s);
     const std::vector<double> p = scores_of(s, Scores::probs);
     std::vector<double> q(p.size());
     cpu::for_each_chunk(s.n, kRows, [&](int64_t begin, int64_t end) {
@@ -123,6 +114,7 @@ int64_t OneVsRest::impossible_labels(const Samples& s) const {
 
 Prediction OneVsRest::predict(const Samples& s, const Context& c) const {
     Prediction result = {.n = s.n, .C = C_, .k = 0, .probs = {}, .log_probs = {}, .features = {}};
+    result.probs.reserve(size_t(s.n * C_)), result.log_probs.reserve(size_t(s.n * C_));
     constexpr int64_t kAtOnce = 8192;  // rows: memory in double stays small
     for (int64_t begin = 0; begin < s.n; begin += kAtOnce) {
         const int64_t end = std::min(s.n, begin + kAtOnce);
@@ -154,9 +146,8 @@ void OneVsRest::restore(const Safetensors& in) {
     const auto refuse_file = [&](const std::string& what) {
         throw Error(in.path + ": " + what + "; fit the model again");
     };
-    C_ = in.meta_integer("classes");
+    C_ = stored_classes(in);
     floor_ = in.meta_number("floor");
-    if (C_ < 2) refuse_file("expected at least 2 classes, found " + std::to_string(C_));
     if (!(floor_ >= 0 && floor_ <= 1 / double(C_))) refuse_file("expected a floor from 0 to 1 / classes");
     parameters_ = in.at("parameters").to_doubles();
     const SafeTensor& offsets = in.at("offsets");

@@ -16,6 +16,10 @@ double log_odds(double p) {
     return std::log(q) - std::log1p(-q);
 }
 
+bool all_bounded(std::span<const double> w) {
+    return std::all_of(w.begin(), w.end(), [](double x) { return std::abs(x) <= 1e100; });
+}
+
 std::vector<double> platt_targets(const std::vector<double>& positive) {
     const double n = double(positive.size()), yes = std::accumulate(positive.begin(), positive.end(), 0.0);
     std::vector<double> t;
@@ -24,10 +28,6 @@ std::vector<double> platt_targets(const std::vector<double>& positive) {
 }
 
 namespace {
-
-bool all_finite(std::span<const double> v) {
-    return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
-}
 
 // No row of the class, or no other row: 0/1 targets want a constant 0 or 1, at an infinite intercept.
 bool constant(const std::vector<double>& positive) {
@@ -73,13 +73,12 @@ double apply_row(std::span<const double> w, const double* row, int64_t C, int64_
     return sigmoid(z);
 }
 
-bool valid_line(std::span<const double> w, int64_t) {
-    return w.size() == 2 && std::isfinite(w[0]) && !std::isnan(w[1]);
+// The intercept may be infinite (constant_fit).
+bool valid_weights(std::span<const double> w) {
+    return all_bounded(w.first(w.size() - 1)) && (std::isinf(w.back()) || all_bounded(w.last(1)));
 }
-
-bool valid_row(std::span<const double> w, int64_t C) {
-    return int64_t(w.size()) == C + 1 && all_finite(w.first(size_t(C))) && !std::isnan(w[size_t(C)]);
-}
+bool valid_line(std::span<const double> w, int64_t) { return w.size() == 2 && valid_weights(w); }
+bool valid_row(std::span<const double> w, int64_t C) { return int64_t(w.size()) == C + 1 && valid_weights(w); }
 
 }  // namespace
 

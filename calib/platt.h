@@ -15,6 +15,7 @@ extern const ClassMethod kPlatt, kPlattPlain, kPlattAuthors;
 
 double log_odds(double p);                                               // ln(p / (1 - p)) of the clipped p
 double clip_probability(double p);                                       // to [1e-12, 1 - 1e-12]
+bool all_bounded(std::span<const double> w);                             // so that no sum of products overflows
 std::vector<double> platt_targets(const std::vector<double>& positive);  // (n), from 0/1
 
 }  // namespace lc

@@ -1,21 +1,20 @@
 // softmax_calibrator.cpp -- see softmax_calibrator.h.
 #include "calib/softmax_calibrator.h"
 
+#include <atomic>
 #include <cmath>
-#include <cstdio>
 
 #include "kernels/parallel.h"
 
 namespace lc {
 
 Prediction SoftmaxCalibrator::predict(const Samples& s, const Context& c) const {
-    LC_CHECK(C_ > 0, method() << " was not fitted yet; call fit() first");
-    LC_CHECK(s.C == C_, method() << " was fitted on " << C_ << " classes, found " << s.C);
-    check_samples(s, false, false);
+    check_applies(*this, s);
     const size_t size = size_t(s.n * C_);
     Prediction p = {.n = s.n, .C = C_, .k = 0, .probs = {}, .log_probs = {}, .features = {}};
     p.probs.resize(size), p.log_probs.resize(size);
     const std::vector<double> z = scores_of(s, scores_);
+    std::atomic<bool> sound = true;
     cpu::for_each_chunk(s.n, 256, [&](int64_t begin, int64_t end) {
         std::vector<double> out(static_cast<size_t>((end - begin) * C_));
         to_logits(out.data(), z.data() + begin * C_, end - begin);
@@ -23,11 +22,13 @@ Prediction SoftmaxCalibrator::predict(const Samples& s, const Context& c) const 
             double* const row = out.data() + (i - begin) * C_;
             log_softmax_row(row, C_);
             for (int64_t k = 0; k < C_; ++k) {
+                if (!std::isfinite(row[k])) sound = false;
                 p.log_probs[size_t(i * C_ + k)] = row[k];
                 p.probs[size_t(i * C_ + k)] = std::exp(row[k]);
             }
         }
     });
+    if (!sound) throw Error(method() + ": weights so large that logits are not finite; fit the model again");
     if (c.progress) c.progress(1, "rows " + std::to_string(s.n));
     return p;
 }
@@ -44,12 +45,6 @@ ScoredRows SoftmaxCalibrator::begin_fit(const Samples& s, const Context& c) {
     return scored_rows(s, scores_);
 }
 
-void SoftmaxCalibrator::begin_restore(const Safetensors& in) {
-    C_ = in.meta_integer("classes");
-    if (C_ < 2)
-        throw Error(in.path + ": expected at least 2 classes, found " + std::to_string(C_) + "; fit the model again");
-}
-
 std::vector<double> SoftmaxCalibrator::finite(const Safetensors& in, const char* name,
                                               const std::vector<int64_t>& shape) {
     std::vector<double> v = in.at(name, shape).to_doubles();
@@ -60,12 +55,6 @@ std::vector<double> SoftmaxCalibrator::finite(const Safetensors& in, const char*
         }
     }
     return v;
-}
-
-void SoftmaxCalibrator::found(const std::string& name, double number) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.6g", number);
-    findings_.push_back({name, text, true, number});
 }
 
 }  // namespace lc

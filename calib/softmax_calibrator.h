@@ -20,10 +20,8 @@ class SoftmaxCalibrator : public Calibrator {
 
     // Checks the rows and forgets an older fit.
     ScoredRows begin_fit(const Samples& s, const Context& c);
-    void begin_restore(const Safetensors& in);  // the number of classes
     static std::vector<double> finite(const Safetensors& in, const char* name, const std::vector<int64_t>& shape);
-    void found(const std::string& name, const std::string& text) { findings_.push_back({name, text, false, 0}); }
-    void found(const std::string& name, double number);
+    void found(const std::string& name, const auto& what) { findings_.push_back(finding(name, what)); }
 
     Scores scores_ = Scores::logits;
     int64_t C_ = 0;

@@ -51,8 +51,8 @@ Temperature fit(const Real* logits, const int32_t* labels, int64_t n, int64_t C)
         return {by_beta.value, beta * by_beta.slope, beta * by_beta.slope + beta * beta * by_beta.curvature};
     };
     const Solved1d s = minimise_1d(of_log_beta, -16, 16, 0);
-    const bool flat =
-        s.at.slope == 0 && s.at.curvature == 0;  // so sharp, or so equal, that beta has no effect any more
+    // So sharp, or so equal, that beta has no effect any more.
+    const bool flat = s.at.slope == 0 && s.at.curvature == 0;
     const double beta = std::exp(s.x);
     return {1 / beta, beta, s.value, s.iterations, flat || s.ended == Ended::at_bound};
 }

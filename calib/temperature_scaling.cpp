@@ -47,7 +47,7 @@ void TemperatureScaling::to_logits(double* out, const double* z, int64_t rows) c
 }
 
 void TemperatureScaling::restore(const Safetensors& in) {
-    begin_restore(in);
+    C_ = stored_classes(in);
     T_ = in.meta_number("temperature");
     if (!(T_ > 0) || !std::isfinite(T_)) {
         throw Error(in.path + ": expected a positive temperature, found " + in.meta("temperature") +

@@ -15,7 +15,7 @@ class NoCalibration : public SoftmaxCalibrator {
     std::string method() const override { return "nc"; }
     void fit(const Samples& s, const Context& c) override;
     void store(SafetensorsWriter&) const override {}
-    void restore(const Safetensors& in) override { begin_restore(in); }
+    void restore(const Safetensors& in) override { C_ = stored_classes(in); }
     bool keeps_order() const override { return true; }
 
   protected:

@@ -91,7 +91,7 @@ void VectorScaling::to_logits(double* out, const double* z, int64_t rows) const 
 void VectorScaling::store(SafetensorsWriter& out) const { out.add("wb", {2, C_}, wb_.data()); }
 
 void VectorScaling::restore(const Safetensors& in) {
-    begin_restore(in);
+    C_ = stored_classes(in);
     wb_ = finite(in, "wb", {2, C_});
 }
 

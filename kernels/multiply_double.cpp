@@ -1,8 +1,7 @@
 // multiply_double.cpp -- see multiply_double.h.
 //
 // Idea     a tile of (4 rows, 3 vectors) of the output stays in registers while k walks: 12 sums, 3 vectors of b and
-// one
-//          number of a fit into the 16 registers of AVX2 and hide the latency of its multiply-add.
+//          one number of a fit into the 16 registers of AVX2 and hide the latency of its multiply-add.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/multiply_double.cpp"
 #include "kernels/multiply_double.h"

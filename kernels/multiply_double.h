@@ -6,8 +6,8 @@
 //
 // Needs    N, ldb and ldo multiples of kDoublePad: callers pad their rows with zeros, and no vector is ever cut.
 // Threads  one, the caller's: whoever has many rows cuts them into fixed chunks (parallel.h) and adds the parts in
-// order. Numbers  every element is a sum over k = 0 .. K-1, one after the other, fused where the machine can: it does
-// not
+//          order.
+// Numbers  every element is a sum over k = 0 .. K-1, one after the other, fused where the machine can: it does not
 //          depend on the other rows and columns, so pieces of A give the same bits as the whole.
 #pragma once
 #include <cstdint>

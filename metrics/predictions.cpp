@@ -56,16 +56,15 @@ Predictions from_probs(const T* probs, const int32_t* labels, int64_t n, int64_t
     return s;
 }
 
-}  // namespace
-
-Predictions predictions_from_logits(const float* logits, const int32_t* labels, int64_t n, int64_t C) {
+template <class T>
+Predictions from_logits(const T* logits, const int32_t* labels, int64_t n, int64_t C) {
     check_shape_and_labels(labels, n, C);
     check_finite("logits", logits, n, C);
     Predictions s = {
         n, C, std::vector<double>(size_t(n * C)), std::vector<double>(size_t(n * C)), {labels, labels + n}};
     cpu::for_each_chunk(n, rows_at_once(C), [&](int64_t i, int64_t end) {
         for (; i < end; ++i) {
-            const float* z = logits + i * C;
+            const T* z = logits + i * C;
             double* p = s.p.data() + i * C;
             double* log_p = s.log_p.data() + i * C;
             const double top = double(*std::max_element(z, z + C));
@@ -79,6 +78,16 @@ Predictions predictions_from_logits(const float* logits, const int32_t* labels, 
         }
     });
     return s;
+}
+
+}  // namespace
+
+Predictions predictions_from_logits(const float* logits, const int32_t* labels, int64_t n, int64_t C) {
+    return from_logits(logits, labels, n, C);
+}
+
+Predictions predictions_from_logits(const double* logits, const int32_t* labels, int64_t n, int64_t C) {
+    return from_logits(logits, labels, n, C);
 }
 
 Predictions predictions_from_probs(const double* probs, const int32_t* labels, int64_t n, int64_t C) {

@@ -22,6 +22,7 @@ struct Predictions {
 // not finite; the second one also probabilities outside [0, 1] by more than 1e-6, which is rounding and cut off, and
 // rows whose sum is not 1 within 1e-3 (rows are taken as they are, never renormalised).
 Predictions predictions_from_logits(const float* logits, const int32_t* labels, int64_t n, int64_t C);
+Predictions predictions_from_logits(const double* logits, const int32_t* labels, int64_t n, int64_t C);
 Predictions predictions_from_probs(const double* probs, const int32_t* labels, int64_t n, int64_t C);
 Predictions predictions_from_probs(const float* probs, const int32_t* labels, int64_t n, int64_t C);
 

@@ -72,10 +72,10 @@ TEST_P(EveryMethod, probabilities_are_probabilities) {
     for (int64_t i = 0; i < test.n; ++i) {
         double sum = 0;
         for (int64_t c = 0; c < test.C; ++c) {
-            const float v = p.probs[size_t(i * test.C + c)];
+            const double v = p.probs[size_t(i * test.C + c)];
             EXPECT_TRUE(v >= 0 && v <= 1);
-            EXPECT_NEAR(std::log(double(v)), double(p.log_probs[size_t(i * test.C + c)]), 1e-4);
-            sum += double(v);
+            EXPECT_NEAR(std::log(v), p.log_probs[size_t(i * test.C + c)], 1e-4);
+            sum += v;
         }
         EXPECT_NEAR(sum, 1, 1e-5);
     }
