@@ -50,9 +50,10 @@ obj      = $(patsubst %,$1/%.o,$(basename $2))
 CPU_OBJ := $(call obj,$B,$(wildcard kernels/*.cpp))
 CUDA_OBJ:= $(if $(NVCC),$(if $(filter release debug,$(MODE)),$(foreach f,$(KERNELS) $(NVIDIA),$(if $(filter kernels/gemm%,$f),$(GB),$(CB))/$f.o)))
 SIM_RT  := $(call obj,$B,$(filter-out kernels/sim/occupancy.cpp,$(wildcard kernels/sim/*.cpp)))
-CLI_OBJ := $(call obj,$B,$(wildcard experiments/*.cpp))
+PROGRAMS:= localcal fashion#              their main() is in experiments/NAME.cpp
 LAYERS  := $(call obj,$B,$(wildcard data/*.cpp nn/*.cpp calib/*.cpp metrics/*.cpp))
-LIB_OBJ := $(filter-out $B/experiments/localcal.o $B/experiments/cmd_%.o,$(CLI_OBJ)) $(LAYERS)
+COMMANDS:= $(call obj,$B,$(wildcard experiments/cmd_*.cpp))
+LIB_OBJ := $(filter-out $(PROGRAMS:%=$B/experiments/%.o) $(COMMANDS),$(call obj,$B,$(wildcard experiments/*.cpp))) $(LAYERS)
 sim_obj  = $(patsubst %,$B/$1/%.o,$(KERNELS)) $(if $(NVCC),$(patsubst %,$B/$1/%.ptx.o,$(KERNELS))) $(SIM_RT)
 
 HARNESS  := $(call obj,$B,tests/harness.cpp tests/engines.cpp tests/test_ops.cpp $(wildcard tests/ops/*.cpp))
@@ -68,7 +69,7 @@ BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/pea
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PRECIOUS: $(PB)/%.ptx $(PB)/%.cpp $B/tests/fuzz/%.o
-.PHONY: help doctor deps build test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
+.PHONY: help doctor deps build demo test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n",$$1,$$2}' $(firstword $(MAKEFILE_LIST))
 	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   T='gemm.*@sim' SEED=7 SHARDS=4 (make test: some cases, other numbers, every fourth case of the ops)"
@@ -76,8 +77,11 @@ doctor:           ## what this machine has, what will build and run, and the one
 	@NVCC='$(NVCC)' CUDA='$(CUDA)' third_party/doctor
 deps:             ## install the Debian packages that are missing (asks apt through sudo where needed)
 	@third_party/install $(if $(filter release debug,$(MODE)),core,check)
-build: deps       ## build/bin/localcal
-	@$(MAKE) --no-print-directory $L/bin/localcal && mkdir -p build/bin && ln -sfn ../../$L/bin/localcal build/bin/localcal
+build: deps       ## build/bin/localcal, and build/bin/fashion: the classifier of the demo
+	@$(MAKE) --no-print-directory $(PROGRAMS:%=$L/bin/%) && mkdir -p build/bin && ln -sfn $(PROGRAMS:%=../../$L/bin/%) build/bin
+demo: build       ## train a small classifier on Fashion-MNIST, calibrate it in nine ways and compare them (3 minutes at most)
+	@build/bin/fashion --out build/demo
+	@build/bin/localcal compare --cal build/demo/cal.npz --test build/demo/test.npz --methods nc,ts,ps,ir,dc,kc,ko,ln:paper,ln --out build/demo/compare
 test: deps        ## every test, on every engine this machine can build (about 3 minutes after the build)
 	@$(MAKE) --no-print-directory $(if $(PYTESTS),build) programs
 	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' --shards $(or $(SHARDS),1) $(TESTS) $(PYTESTS)
@@ -97,7 +101,7 @@ lint:             ## formatting, dependency arrows, links and targets named in d
 format:           ## rewrite all C++ and CUDA sources by .clang-format
 	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
 cuda:             ## compile every .cu with nvcc for ARCHS and link (no GPU needed)
-	@$(MAKE) --no-print-directory $(CUDA_OBJ) $L/bin/localcal
+	@$(MAKE) --no-print-directory $(CUDA_OBJ) $(PROGRAMS:%=$L/bin/%)
 cuda-archs:       ## compile every .cu of ours for 75 80 86 89 90 100 120 (about 4 minutes)
 	@$(MAKE) --no-print-directory ARCHS='75 80 86 89 90 100 120' cuda
 cuda-libs:        ## unpack cuBLAS and CUTLASS under third_party/ where the toolkit has none
@@ -147,7 +151,8 @@ $B/sim/%.cu.ptx.o: $(PB)/%.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) $(PT
 $B/checked/%.cu.ptx.o: $(PB)/%.cpp ; $(call compile,checked ,$(CXX) $(CHECKED) $(PTXCXX) -c $< -o $@)
 
 link = @mkdir -p $(@D); echo "  link     $@"; $(CXX) $(CXXFLAGS) $^ -rdynamic -o $@ $1 $(LIBS)
-$L/bin/localcal: $(CLI_OBJ) $(LAYERS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,$(CUDALIBS))
+$L/bin/localcal: $(COMMANDS)
+$(PROGRAMS:%=$L/bin/%): $L/bin/%: $B/experiments/%.o $(LIB_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,$(CUDALIBS))
 $L/tests/ops: $(HARNESS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest $(CUDALIBS))
 $L/tests/unit: $(call obj,$B,$(UNIT_SRC) tests/harness.cpp) $(LIB_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest -lgtest_main $(CUDALIBS))
 define sim_programs

@@ -65,13 +65,6 @@ std::vector<std::pair<int64_t, int64_t>> cut_batches(int64_t n, int64_t batch) {
     return cuts;
 }
 
-Var gather(const Var& x, const int32_t* index, int64_t rows) {
-    const Tensor& v = x->value;
-    Tensor out(v.backend(), {rows, v.cols()});
-    v.backend().gather_rows(out.data(), v.data(), index, rows, v.rows(), v.cols(), nullptr);
-    return constant(std::move(out));
-}
-
 [[noreturn]] void refuse_divergence(int64_t epoch, size_t batch, double js, double ce, double isolated) {
     char text[400];
     std::snprintf(

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <omp.h>
 #include <set>
@@ -157,8 +159,8 @@ std::string reworded(const CLI::App& app, const CLI::ParseError& e) {
 
 }  // namespace
 
-void run_command(const Command& command, std::vector<std::string> args) {
-    CLI::App app(command.summary, std::string("localcal ") + command.name);
+void run_command(const Command& command, const std::string& called, std::vector<std::string> args) {
+    CLI::App app(command.summary, called);
     app.footer(std::string("Example:\n") + command.example);
     app.get_formatter()->column_width(18);
     app.allow_config_extras(CLI::config_extras_mode::error);
@@ -176,6 +178,24 @@ void run_command(const Command& command, std::vector<std::string> args) {
     }
     if (common.threads > 0) omp_set_num_threads(common.threads);
     run();
+}
+
+int run_program(const char* program, const std::function<void(std::vector<std::string>)>& run, int argc, char** argv) {
+    const auto complain = [&](const std::string& text, int exit_code) {
+        std::fprintf(stderr, "%s: %s\n", program, printable(text).c_str());
+        return exit_code;
+    };
+    std::signal(SIGPIPE, SIG_DFL);  // `localcal ... | head` ends in silence, whatever the caller did to the signal
+    try {
+        run({argv + 1, argv + argc});
+        return 0;
+    } catch (const Error& e) {
+        return complain(e.what(), 2);
+    } catch (const std::bad_alloc&) {
+        return complain("not enough memory; use fewer rows, a smaller batch or fewer threads", 1);
+    } catch (const std::exception& e) {
+        return complain(e.what(), 1);
+    }
 }
 
 uint64_t parse_integer(const std::string& option, const std::string& text, uint64_t low, uint64_t high) {

@@ -46,8 +46,13 @@ struct Command {
     std::function<void()> (*define)(CLI::App& app, const Common& common);
 };
 
-// Reads the options in `args` (without the command's name) and runs the command, or prints its help.
-void run_command(const Command& command, std::vector<std::string> args);
+// Reads the options in `args` and runs the command, or prints its help.  `called` is what the user typed before them:
+// "localcal fit".
+void run_command(const Command& command, const std::string& called, std::vector<std::string> args);
+
+// The whole of a main(): runs, turns an exception into one line on standard error, and returns the exit code.
+int run_program(const char* program, const std::function<void(std::vector<std::string> args)>& run, int argc,
+                char** argv);
 
 // A whole number from `low` to `high`, or an Error that names the option.
 uint64_t parse_integer(const std::string& option, const std::string& text, uint64_t low, uint64_t high);

@@ -1,8 +1,4 @@
-// localcal.cpp -- the program: finds the command, runs it, turns exceptions into one line and an exit code.
-#include <csignal>
-#include <cstdio>
-#include <new>
-
+// localcal.cpp -- the program: finds the command and runs it.
 #include "experiments/cli.h"
 #include "kernels/check.h"
 
@@ -69,30 +65,12 @@ void run(std::vector<std::string> args) {
     if (first == "--help" || first == "-h") return print(help());
     if (first == "--version") return print(std::string(kProgram) + "\n");
     for (const Command* c : kCommands) {
-        if (first == c->name) return run_command(*c, {args.begin() + 1, args.end()});
+        if (first == c->name) return run_command(*c, "localcal " + first, {args.begin() + 1, args.end()});
     }
     refuse(first);
-}
-
-int complain(const std::string& text, int exit_code) {
-    std::fprintf(stderr, "localcal: %s\n", printable(text).c_str());
-    return exit_code;
 }
 
 }  // namespace
 }  // namespace lc::cli
 
-int main(int argc, char** argv) {
-    using lc::cli::complain;
-    std::signal(SIGPIPE, SIG_DFL);  // `localcal ... | head` ends in silence, whatever the caller did to the signal
-    try {
-        lc::cli::run({argv + 1, argv + argc});
-        return 0;
-    } catch (const lc::Error& e) {
-        return complain(e.what(), 2);
-    } catch (const std::bad_alloc&) {
-        return complain("not enough memory; use fewer rows, a smaller batch or fewer threads", 1);
-    } catch (const std::exception& e) {
-        return complain(e.what(), 1);
-    }
-}
+int main(int argc, char** argv) { return lc::cli::run_program("localcal", lc::cli::run, argc, argv); }

@@ -14,6 +14,7 @@
 #include "kernels/adam.h"
 #include "kernels/affine.h"
 #include "kernels/check.h"
+#include "kernels/cross_entropy.h"
 #include "kernels/eltwise.h"
 #include "kernels/gemm.h"
 #include "kernels/js_ce_loss.h"
@@ -49,6 +50,7 @@ namespace lc {
     X(log_softmax)      /* softmax.h           x - max - ln sum                           */ \
     X(softmax_bwd)      /* softmax.h           y (dy - sum dy y)                          */ \
     X(log_softmax_bwd)  /* softmax.h           dy - exp(y) sum dy                         */ \
+    X(cross_entropy)    /* cross_entropy.h     -ln softmax of the label, and its gradient */ \
     X(gemm)             /* gemm.h              alpha op(A) op(B) + beta C, batched        */ \
     X(affine)           /* affine.h            a + w x + b by columns                     */ \
     X(affine_bwd)       /* affine.h            sums of dy x and dy along columns          */ \

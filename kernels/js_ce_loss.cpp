@@ -17,8 +17,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/simd_math.h"
-#include "kernels/simd_rows.h"
+#include "kernels/simd_softmax.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
@@ -107,16 +106,10 @@ struct Classwise {
 
 // ---- few classes: a lane owns a row ---------------------------------------------------------------------------------
 
-HWY_INLINE V column(const float* tile, int64_t c) { return hn::Load(d, tile + c * kLanes); }
-HWY_INLINE void set_column(float* tile, int64_t c, V v) { hn::Store(v, d, tile + c * kLanes); }
-
 // Scores to probabilities, in place.
 HWY_INLINE void softmax_columns(float* tile, int64_t C) {
-    V top = column(tile, 0);
-    for (int64_t c = 1; c < C; ++c) top = hn::Max(top, column(tile, c));
-    for (int64_t c = 0; c < C; ++c) set_column(tile, c, exp_lanes(d, hn::Sub(column(tile, c), top)));
-    const V inverse = hn::Div(hn::Set(d, 1.0f), sum_of_columns(d, tile, C));
-    for (int64_t c = 0; c < C; ++c) set_column(tile, c, hn::Mul(column(tile, c), inverse));
+    const V inverse = hn::Div(hn::Set(d, 1.0f), exp_of_columns(d, tile, tile, C).sum);
+    for (int64_t c = 0; c < C; ++c) set_column(d, tile, c, hn::Mul(column(d, tile, c), inverse));
 }
 
 // As many rows as there are lanes.  dlogits and dtheta may be null.
@@ -130,18 +123,18 @@ HWY_INLINE V group_of_rows(float* dlogits, float* dtheta,            // (lanes, 
     softmax_columns(p, C);
     V sum = hn::Zero(d), dot = sum;
     for (int64_t c = 0; c < C; ++c) {
-        const V pc = column(p, c);
-        const Share s = Distance::share(pc, column(q, c));
+        const V pc = column(d, p, c);
+        const Share s = Distance::share(pc, column(d, q, c));
         sum = hn::Add(sum, s.sum);
         dot = hn::MulAdd(pc, s.of_p, dot);
-        set_column(slope, c, s.of_p);
-        set_column(q, c, s.of_q);  // q has served
+        set_column(d, slope, c, s.of_p);
+        set_column(d, q, c, s.of_q);  // q has served
     }
     const V js = Distance::distance(sum, C);
     const V factor = hn::Mul(hn::Set(d, weight), Distance::factor(js, C));
     for (int64_t c = 0; c < C; ++c) {
-        set_column(p, c, hn::Mul(hn::Mul(factor, column(p, c)), hn::Sub(column(slope, c), dot)));
-        set_column(q, c, hn::Mul(factor, column(q, c)));
+        set_column(d, p, c, hn::Mul(hn::Mul(factor, column(d, p, c)), hn::Sub(column(d, slope, c), dot)));
+        set_column(d, q, c, hn::Mul(factor, column(d, q, c)));
     }
     if (dlogits != nullptr) store_columns(d, dlogits, p, C);
     if (dtheta != nullptr) store_columns(d, dtheta, q, C);

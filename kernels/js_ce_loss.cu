@@ -15,9 +15,9 @@
 // Profile  `make sim-profile OP=js_ce_loss`
 #include <cfloat>
 
-#include "kernels/device.cuh"
 #include "kernels/js_ce_loss.h"
 #include "kernels/js_ce_loss_arguments.h"
+#include "kernels/softmax.cuh"
 
 namespace lc::LC_CUDA_NS {
 
@@ -91,16 +91,8 @@ static __device__ __forceinline__ CrossEntropy cross_entropy(const JsCeLoss& in,
 template <class Distance>
 __global__ void __launch_bounds__(kRowBlock) js_ce_loss_kernel(float* __restrict__ value,  // (n, 2)
                                                                JsCeGradients g, JsCeLoss in, int lanes) {
-    const int64_t r = (int64_t(blockIdx.x) * kRowBlock + threadIdx.x) / lanes;
-    const int lane = int(threadIdx.x) & (lanes - 1);
-    const int64_t first = r * in.C + lane, end = r < in.n ? (r + 1) * in.C : 0;
-
-    float top = -INFINITY;
-    for (int64_t i = first; i < end; i += lanes) top = MaxOf::join(top, in.logits[i]);
-    top = group_reduce<MaxOf>(top, lanes);
-    float total = 0.0f;
-    for (int64_t i = first; i < end; i += lanes) total += expf(in.logits[i] - top);
-    total = group_reduce<SumOf>(total, lanes);
+    const auto [r, first, end] = row_share(in.n, in.C, lanes);
+    const auto [top, total] = softmax_sums(in.logits, {r, first, end}, lanes);
 
     float sum = 0.0f, dot = 0.0f;
     for (int64_t i = first; i < end; i += lanes) {
@@ -114,7 +106,7 @@ __global__ void __launch_bounds__(kRowBlock) js_ce_loss_kernel(float* __restrict
     if (r >= in.n) return;
 
     const CrossEntropy label = cross_entropy(in, r);  // all threads: one of them owns the label's theta
-    if (lane == 0) {
+    if (first == r * in.C) {
         value[2 * r] = js;
         value[2 * r + 1] = label.ce;
         if (g.dlog_label != nullptr) g.dlog_label[r] = label.slope;

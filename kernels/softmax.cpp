@@ -2,13 +2,11 @@
 //
 // Idea     few classes: as many rows as the vector has lanes are turned into columns (simd_rows.h), so that a lane owns
 //          a row and nothing is ever reduced across lanes.  Many classes: one row at a time, its vectors run along the
-//          classes.
+//          classes.  Both walks are in simd_softmax.h.
 // Traffic  softmax and log_softmax read and write each score once (the passes over a row stay in the first-level
 //          cache): 8 bytes and one exp per element.  The backward ops move 12 bytes, log_softmax_bwd with an exp.
-// Numbers  float32 sums of at most 32 terms per lane, joined in double.  Scores are shifted by the row's maximum before
-//          exp, so S is in [1, C].  A NaN or an infinite maximum reaches S, and S reaches every element of the row:
-//          (+inf) - (+inf) and (-inf) - (-inf) are NaN, so broken rows need no branch.
-//          Order of sums: by class, fixed by C and the SIMD target; threads only share out whole rows.
+// Numbers  as simd_softmax.h: a NaN or an infinite maximum reaches S, and S reaches every element of the row.  Threads
+//          only share out whole rows.
 // Profile  `make bench`
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax.cpp"
@@ -17,8 +15,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/simd_math.h"
-#include "kernels/simd_rows.h"
+#include "kernels/simd_softmax.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lc::cpu::HWY_NAMESPACE {
@@ -29,28 +26,16 @@ constexpr int64_t kFewForward = 48, kFewBackward = 24;
 constexpr hn::ScalableTag<float> d;
 using V = hn::Vec<decltype(d)>;
 constexpr int64_t kLanes = int64_t(hn::MaxLanes(d));
-constexpr int64_t kBlock = 32 * kLanes;  // 32 terms per lane are added in float32 before the sum moves to double
 
 // ---- few classes: a lane owns a row ---------------------------------------------------------------------------------
-
-HWY_INLINE V column(const float* tile, int64_t c) { return hn::Load(d, tile + c * kLanes); }
-HWY_INLINE void set_column(float* tile, int64_t c, V v) { hn::Store(v, d, tile + c * kLanes); }
-
-HWY_INLINE V max_of_columns(const float* x, int64_t C) {
-    V m = column(x, 0);
-    for (int64_t c = 1; c < C; ++c) m = hn::Max(m, column(x, c));
-    return m;
-}
 
 // The ops on tiles (C, lanes).  The output is a third tile, and serves as scratch before it is the result.
 struct Softmax {
     static constexpr int kInputs = 1;
     static constexpr int64_t kFewClasses = kFewForward;
     HWY_INLINE void operator()(float* y, const float* x, const float*, int64_t C) const {
-        const V m = max_of_columns(x, C);
-        for (int64_t c = 0; c < C; ++c) set_column(y, c, exp_lanes(d, hn::Sub(column(x, c), m)));
-        const V inverse = hn::Div(hn::Set(d, 1.0f), sum_of_columns(d, y, C));
-        for (int64_t c = 0; c < C; ++c) set_column(y, c, hn::Mul(column(y, c), inverse));
+        const V inverse = hn::Div(hn::Set(d, 1.0f), exp_of_columns(d, y, x, C).sum);
+        for (int64_t c = 0; c < C; ++c) set_column(d, y, c, hn::Mul(column(d, y, c), inverse));
     }
 };
 
@@ -58,10 +43,9 @@ struct LogSoftmax {
     static constexpr int kInputs = 1;
     static constexpr int64_t kFewClasses = kFewForward;
     HWY_INLINE void operator()(float* y, const float* x, const float*, int64_t C) const {
-        const V m = max_of_columns(x, C);
-        for (int64_t c = 0; c < C; ++c) set_column(y, c, exp_lanes(d, hn::Sub(column(x, c), m)));
-        const V log_sum = log_lanes(d, sum_of_columns(d, y, C));
-        for (int64_t c = 0; c < C; ++c) set_column(y, c, hn::Sub(hn::Sub(column(x, c), m), log_sum));
+        const auto [top, sum] = exp_of_columns(d, y, x, C);
+        const V log_sum = log_lanes(d, sum);
+        for (int64_t c = 0; c < C; ++c) set_column(d, y, c, hn::Sub(hn::Sub(column(d, x, c), top), log_sum));
     }
 };
 
@@ -69,9 +53,9 @@ struct SoftmaxBwd {
     static constexpr int kInputs = 2;
     static constexpr int64_t kFewClasses = kFewBackward;
     HWY_INLINE void operator()(float* dx, const float* dy, const float* y, int64_t C) const {
-        for (int64_t c = 0; c < C; ++c) set_column(dx, c, hn::Mul(column(dy, c), column(y, c)));
+        for (int64_t c = 0; c < C; ++c) set_column(d, dx, c, hn::Mul(column(d, dy, c), column(d, y, c)));
         const V dot = sum_of_columns(d, dx, C);
-        for (int64_t c = 0; c < C; ++c) set_column(dx, c, hn::Mul(column(y, c), hn::Sub(column(dy, c), dot)));
+        for (int64_t c = 0; c < C; ++c) set_column(d, dx, c, hn::Mul(column(d, y, c), hn::Sub(column(d, dy, c), dot)));
     }
 };
 
@@ -81,7 +65,7 @@ struct LogSoftmaxBwd {
     HWY_INLINE void operator()(float* dx, const float* dy, const float* y, int64_t C) const {
         const V sum = sum_of_columns(d, dy, C);
         for (int64_t c = 0; c < C; ++c) {
-            set_column(dx, c, hn::NegMulAdd(exp_lanes(d, column(y, c)), sum, column(dy, c)));
+            set_column(d, dx, c, hn::NegMulAdd(exp_lanes(d, column(d, y, c)), sum, column(d, dy, c)));
         }
     }
 };
@@ -112,80 +96,36 @@ HWY_INLINE void for_groups_of_rows(const Op& op, float* out, const float* a, con
 
 // ---- many classes: one row at a time --------------------------------------------------------------------------------
 
-// Where C is not a multiple of the lanes, the last vector of a row reaches back over elements that were already done.
-// It is loaded before anything is stored, so that working in place changes nothing, and stores what is already there.
-
-HWY_INLINE V max_of_row(const float* x, int64_t C) {
-    V m0 = hn::LoadU(d, x + C - kLanes), m1 = m0;
-    int64_t i = 0;
-    for (; i + 2 * kLanes <= C; i += 2 * kLanes) {
-        m0 = hn::Max(m0, hn::LoadU(d, x + i));
-        m1 = hn::Max(m1, hn::LoadU(d, x + i + kLanes));
-    }
-    if (i + kLanes <= C) m0 = hn::Max(m0, hn::LoadU(d, x + i));
-    return hn::MaxOfLanes(d, hn::Max(m0, m1));
-}
-
-// out_c = f(in_c, ...) for a row.
-template <class F, class... In>
-HWY_INLINE void map_row(float* out, int64_t C, const F& f, const In*... in) {
-    const int64_t last = C - kLanes;
-    const V tail = f(hn::LoadU(d, in + last)...);
-    for (int64_t i = 0; i <= last; i += kLanes) hn::StoreU(f(hn::LoadU(d, in + i)...), d, out + i);
-    hn::StoreU(tail, d, out + last);
-}
-
-// The sum over c of f(in_c, ...), and these values in out unless it is null.
-template <class F, class... In>
-HWY_INLINE V sum_row(float* out, int64_t C, const F& f, const In*... in) {
-    const int64_t last = C - kLanes;
-    const V tail = f(hn::LoadU(d, in + last)...);
-    double total = 0;
-    int64_t i = 0;
-    while (i <= last) {
-        V sum = hn::Zero(d);
-        for (const int64_t end = HWY_MIN(last + 1, i + kBlock); i < end; i += kLanes) {
-            const V v = f(hn::LoadU(d, in + i)...);
-            if (out != nullptr) hn::StoreU(v, d, out + i);
-            sum = hn::Add(sum, v);
-        }
-        total += double(hn::GetLane(hn::SumOfLanes(d, sum)));
-    }
-    const V fresh = hn::IfThenZeroElse(hn::FirstN(d, size_t(i - last)), tail);  // without the lanes that were done
-    if (out != nullptr) hn::StoreU(tail, d, out + last);
-    return hn::Set(d, float(total + double(hn::GetLane(hn::SumOfLanes(d, fresh)))));
-}
-
 void softmax_row(float* y, const float* x, int64_t C) {
-    const V m = max_of_row(x, C);
+    const V m = max_of_row(d, x, C);
     const V sum = sum_row(
-        y, C, [&](V v) HWY_ATTR { return exp_lanes(d, hn::Sub(v, m)); }, x);
+        d, y, C, [&](V v) HWY_ATTR { return exp_lanes(d, hn::Sub(v, m)); }, x);
     const V inverse = hn::Div(hn::Set(d, 1.0f), sum);
     map_row(
-        y, C, [&](V e) HWY_ATTR { return hn::Mul(e, inverse); }, y);
+        d, y, C, [&](V e) HWY_ATTR { return hn::Mul(e, inverse); }, y);
 }
 
 void log_softmax_row(float* y, const float* x, int64_t C) {
-    const V m = max_of_row(x, C);
+    const V m = max_of_row(d, x, C);
     const V sum = sum_row(
-        nullptr, C, [&](V v) HWY_ATTR { return exp_lanes(d, hn::Sub(v, m)); }, x);
+        d, nullptr, C, [&](V v) HWY_ATTR { return exp_lanes(d, hn::Sub(v, m)); }, x);
     const V log_sum = log_lanes(d, sum);
     map_row(
-        y, C, [&](V v) HWY_ATTR { return hn::Sub(hn::Sub(v, m), log_sum); }, x);
+        d, y, C, [&](V v) HWY_ATTR { return hn::Sub(hn::Sub(v, m), log_sum); }, x);
 }
 
 void softmax_bwd_row(float* dx, const float* dy, const float* y, int64_t C) {
     const V dot = sum_row(
-        nullptr, C, [](V g, V p) HWY_ATTR { return hn::Mul(g, p); }, dy, y);
+        d, nullptr, C, [](V g, V p) HWY_ATTR { return hn::Mul(g, p); }, dy, y);
     map_row(
-        dx, C, [&](V g, V p) HWY_ATTR { return hn::Mul(p, hn::Sub(g, dot)); }, dy, y);
+        d, dx, C, [&](V g, V p) HWY_ATTR { return hn::Mul(p, hn::Sub(g, dot)); }, dy, y);
 }
 
 void log_softmax_bwd_row(float* dx, const float* dy, const float* y, int64_t C) {
     const V sum = sum_row(
-        nullptr, C, [](V g) HWY_ATTR { return g; }, dy);
+        d, nullptr, C, [](V g) HWY_ATTR { return g; }, dy);
     map_row(
-        dx, C, [&](V g, V log_p) HWY_ATTR { return hn::NegMulAdd(exp_lanes(d, log_p), sum, g); }, dy, y);
+        d, dx, C, [&](V g, V log_p) HWY_ATTR { return hn::NegMulAdd(exp_lanes(d, log_p), sum, g); }, dy, y);
 }
 
 // ---- chunks of rows -------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 // softmax.cu -- CUDA backend of softmax (contract and formulas: softmax.h).
 //
 // Idea     a group of threads owns a row and walks over it three times: maximum, sum of exponentials, output (backward:
-//          twice, sum and output).  The formula as it stands; the second and third walk find the row in cache.
+//          twice, sum and output).  The formula as it stands; the second and third walk find the row in cache.  The first
+//          two walks are in softmax.cuh.
 // Launch   block = 256, grid = ceil(N lanes / 256); `lanes` threads per row: 1 .. 32 for C <= 1024, so a block holds
 //          256 / lanes rows, and the whole block beyond.  Thread l owns elements l, l + lanes, ...  Groups past row N
 //          walk over an empty row, because shuffles and barriers need every thread.
@@ -9,25 +10,13 @@
 // Traffic  compulsory 8 N C B (backward 12 N C B).  Scheduled: x is read 3 times, first from DRAM, then from L1 while
 //          the rows of the resident blocks fit (C <= 1024: at most 32 KiB per block), else from L2; y is written once.
 //          Two accurate expf per element, some 30 instructions per 8 bytes: bound by DRAM.
-// Numbers  float32; S is at least 1, because the maximum adds exp(0).  NaN, +inf and rows of -inf make the maximum or
-//          the sum a NaN, and so the whole row, without a branch.  Sums: at most ceil(C / lanes) terms in a chain, then
-//          a tree; fixed order, bitwise repeatable.
+// Numbers  as softmax.cuh: a row that has no softmax makes S a NaN, and so the whole row.
 // Profile  `make sim-profile OP=softmax` (or log_softmax, softmax_bwd, log_softmax_bwd)
 #include "kernels/arguments.h"
-#include "kernels/device.cuh"
+#include "kernels/softmax.cuh"
 #include "kernels/softmax.h"
 
 namespace lc::LC_CUDA_NS {
-
-// The elements of this thread: first, first + lanes, ... below end, counted from the start of the matrix.
-struct RowShare {
-    int64_t first, end;
-};
-static __device__ __forceinline__ RowShare row_share(int64_t N, int64_t C, int lanes) {
-    const int64_t r = (int64_t(blockIdx.x) * kRowBlock + threadIdx.x) / lanes;
-    if (r >= N) return {0, 0};
-    return {r * C + (int(threadIdx.x) & (lanes - 1)), (r + 1) * C};
-}
 
 // No __restrict__ in both kernels: the output may be an input.  A thread writes only what it alone has read before.
 template <bool kLog>
@@ -35,16 +24,7 @@ __global__ void __launch_bounds__(kRowBlock) softmax_kernel(float* y,        // 
                                                             const float* x,  // (N, C)
                                                             int64_t N, int64_t C, int lanes) {
     const RowShare row = row_share(N, C, lanes);
-    float top = -INFINITY;
-#pragma unroll 4
-    for (int64_t i = row.first; i < row.end; i += lanes) top = MaxOf::join(top, x[i]);
-    top = group_reduce<MaxOf>(top, lanes);
-
-    float sum = 0.0f;
-#pragma unroll 4
-    for (int64_t i = row.first; i < row.end; i += lanes) sum += expf(x[i] - top);
-    sum = group_reduce<SumOf>(sum, lanes);
-
+    const auto [top, sum] = softmax_sums(x, row, lanes);
     const float log_sum = kLog ? logf(sum) : 0.0f;
 #pragma unroll 4
     for (int64_t i = row.first; i < row.end; i += lanes) {

@@ -42,6 +42,13 @@ Var relu(Tape& t, const Var& x) {
     });
 }
 
+Var gather(const Var& x, const int32_t* index, int64_t m) {
+    const Tensor& v = x->value;
+    Tensor out(v.backend(), {m, v.cols()});
+    v.backend().gather_rows(out.data(), v.data(), index, m, v.rows(), v.cols(), nullptr);
+    return constant(std::move(out));
+}
+
 Var dropout(Tape& t, const Var& x, float p, RandomKey key) {
     if (!t.training || p == 0.0f) return x;
     const Backend& k = x->value.backend();
@@ -70,6 +77,20 @@ Var add_affine(Tape& t, const Var& a, const Var& x, const Var& w, const Var& b) 
         give_grad(b, std::move(db));
         if (a->wants_grad) give_grad(a, out.grad.clone());
     });
+}
+
+Var cross_entropy(Tape& t, const Var& logits, const int32_t* labels) {
+    const Backend& k = logits->value.backend();
+    const int64_t n = logits->value.rows(), C = logits->value.cols();
+    LC_CHECK(n >= 1, "cross_entropy: the mean over no rows does not exist");
+    Tensor rows(k, {n}), mean(k, {1});
+    auto gradient = std::make_shared<Tensor>();  // known with the value
+    if (t.training) *gradient = Tensor(k, {n, C});
+    k.cross_entropy(rows.data(), t.training ? gradient->data() : nullptr, logits->value.data(), labels, n, C,
+                    float(1.0 / double(n)), nullptr);
+    k.col_reduce(mean.data(), rows.data(), n, 1, Reduction::mean, nullptr);
+
+    return t.record(std::move(mean), {logits}, [=](const Node&) { give_grad(logits, std::move(*gradient)); });
 }
 
 Var softplus(Tape& t, const Var& x) {

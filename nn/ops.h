@@ -9,11 +9,17 @@ Var linear(Tape& t, const Var& x, const Var& W, const Var& b);
 
 Var relu(Tape& t, const Var& x);
 
+// Rows of data by their index (m); no gradient.                        x (n, d)   -> (m, d)
+Var gather(const Var& x, const int32_t* index, int64_t m);
+
 // Each element is 0 with probability p, the others are divided by 1 - p; the identity where the tape is not training.
 Var dropout(Tape& t, const Var& x, float p, RandomKey key);
 
 // y = a + w x + b, x being data: a skip connection that is stretched and shifted.    a, x, y (n, m)   w, b (1) or (m)
 Var add_affine(Tape& t, const Var& a, const Var& x, const Var& w, const Var& b);
+
+// The mean over the rows of -ln softmax(logits) at the label.          logits (n, C)   labels (n) on the backend   -> (1)
+Var cross_entropy(Tape& t, const Var& logits, const int32_t* labels);
 
 // y = ln(1 + e^x): positive lengths from any numbers.
 Var softplus(Tape& t, const Var& x);

@@ -5,6 +5,7 @@
 #include "calib/local_net.h"
 #include "kernels/random.h"
 #include "nn/adam.h"
+#include "tests/gradients.h"
 #include "tests/oracle/local_net.h"
 
 namespace {
@@ -12,7 +13,9 @@ namespace {
 using lc::Tape;
 using lc::Tensor;
 using lc::Var;
-using Doubles = std::vector<double>;
+using test::differences;
+using test::Doubles;
+using test::expect_gradients;
 
 const lc::Backend& cpu() { return *lc::find_backend("cpu"); }
 
@@ -23,37 +26,6 @@ Var weighted_sum(Tape& t, const Var& y, const std::vector<float>& w) {
     for (size_t i = 0; i < v.size(); ++i) sum += v[i] * w[i];
     return t.record(Tensor::from(cpu(), {1}, std::vector<float>{sum}), {y},
                     [=](const lc::Node&) { lc::give_grad(y, Tensor::from(cpu(), y->value.shape(), w)); });
-}
-
-// The gradient of f at every element of x by central differences.
-std::vector<Doubles> differences(const std::function<double(const std::vector<Doubles>&)>& f, std::vector<Doubles> x) {
-    std::vector<Doubles> g = x;
-    for (size_t p = 0; p < x.size(); ++p) {
-        for (size_t i = 0; i < x[p].size(); ++i) {
-            const double at = x[p][i], h = 1e-5;
-            x[p][i] = at + h;
-            const double up = f(x);
-            x[p][i] = at - h;
-            g[p][i] = (up - f(x)) / (2 * h);
-            x[p][i] = at;
-        }
-    }
-    return g;
-}
-
-// Every gradient agrees to 1e-4 of the largest of its array.  (Shifting all features or logits changes nothing: those
-// gradients are 0, and roundings of their parts.)
-void expect_gradients(const std::vector<Var>& parameters, const std::vector<Doubles>& want) {
-    for (size_t p = 0; p < parameters.size(); ++p) {
-        ASSERT_TRUE(parameters[p]->grad) << "parameter " << p << " got no gradient";
-        const std::vector<float> got = parameters[p]->grad.to_host();
-        double scale = 1e-6;
-        for (double w : want[p]) scale = std::max(scale, std::abs(w));
-        ASSERT_EQ(got.size(), want[p].size());
-        for (size_t i = 0; i < got.size(); ++i) {
-            EXPECT_NEAR(double(got[i]), want[p][i], 1e-4 * scale + 1e-7) << "parameter " << p << ", element " << i;
-        }
-    }
 }
 
 struct Input {
