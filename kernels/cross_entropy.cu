@@ -4,7 +4,7 @@
 //          gradient.  The second and third walk find the row in cache.
 // Launch   block = 256, grid = ceil(N lanes / 256); `lanes` threads per row as in softmax.cu: 1 .. 32 for C <= 1024, the
 //          whole block beyond.  Thread l owns elements l, l + lanes, ...
-// Shared   8 floats (one per warp), only where lanes = 256; see block_reduce.
+// Shared   16 floats (one per warp, for maximum and sum), only where lanes = 256; see block_reduce.
 // Traffic  compulsory 8 N C B with the gradient, 4 N C B without.  Scheduled: logits 3 times, all but the first from L1 or
 //          L2.  Two accurate expf per element: bound by DRAM.
 // Numbers  as softmax.cuh.  A label that is no class makes the sum NaN, and so its loss and its row of the gradient.
