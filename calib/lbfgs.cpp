@@ -26,7 +26,7 @@ double largest(std::span<const double> a) {
 }
 
 Precondition by_diagonal(std::vector<double> diagonal) {
-    const double least = std::max(1e-6 * largest(diagonal), 1e-12);
+    const double least = std::max(1e-9 * largest(diagonal), 1e-12);
     for (double& x : diagonal) x = std::max(x, least);
     return [diagonal = std::move(diagonal)](std::span<double> b) {
         for (size_t i = 0; i < b.size(); ++i) b[i] /= diagonal[i];

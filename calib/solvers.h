@@ -61,7 +61,7 @@ void cholesky_solve(std::span<const double> factor, int64_t p, std::span<double>
 using FirstOrder = std::function<double(std::span<const double> x, std::span<double> gradient)>;
 // b -> M^-1 b, M being an estimate of the Hessian that is cheap to solve with: the better it is, the fewer the steps.
 using Precondition = std::function<void(std::span<double> b)>;
-Precondition by_diagonal(std::vector<double> diagonal);  // of the Hessian; what is below 1e-6 of the largest is raised
+Precondition by_diagonal(std::vector<double> diagonal);  // of the Hessian; what is below 1e-9 of the largest is raised
 
 struct LbfgsOptions {
     int iterations = 1000;

@@ -93,10 +93,10 @@ TEST(OdirSearch, walks_the_grid_and_takes_its_best) {
 
 // Labels that the logits know nothing of: the more a matrix may do, the worse.
 TEST(OdirSearch, goes_on_where_the_strongest_penalty_of_the_grid_wins) {
-    test::Rows rows = test::drawn_rows(60, 4);
+    test::Rows rows = test::drawn_rows(60, 8);
     std::rotate(rows.labels.begin(), rows.labels.begin() + 7, rows.labels.end());
     const lc::LinearRows linear = lc::linear_rows(lc::scored_rows(rows.samples(), lc::Scores::logits));
-    const lc::OdirSearch s = lc::search_odir(linear, lc::odir_grid(false), 5, lc::diagonal_theta(4, 1), {});
+    const lc::OdirSearch s = lc::search_odir(linear, lc::odir_grid(false), 5, lc::diagonal_theta(8, 1), {});
     ASSERT_GT(s.curve.size(), 7u);
     for (size_t k = 0; k + 1 < s.curve.size(); ++k) {
         EXPECT_NEAR(s.curve[k].penalty.lambda / s.curve[k + 1].penalty.lambda, 10, 1e-9);
