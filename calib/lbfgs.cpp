@@ -25,12 +25,20 @@ double largest(std::span<const double> a) {
     return top;
 }
 
+Precondition by_diagonal(std::vector<double> diagonal) {
+    const double least = std::max(1e-9 * largest(diagonal), 1e-12);
+    for (double& x : diagonal) x = std::max(x, least);
+    return [diagonal = std::move(diagonal)](std::span<double> b) {
+        for (size_t i = 0; i < b.size(); ++i) b[i] /= diagonal[i];
+    };
+}
+
 // ---- directions -----------------------------------------------------------------------------------------------------
 
 void LbfgsMemory::push(std::vector<double> s, std::vector<double> y, double sy) {
-    double yy = 0;  // in the measure of the diagonal
-    for (size_t i = 0; i < y.size(); ++i) yy += y[i] * y[i] / (curvature_.empty() ? 1 : curvature_[i]);
-    scale_ = sy / yy;
+    std::vector<double> solved = y;
+    if (precondition_) precondition_(solved);
+    scale_ = sy / dot(y, solved);
     if (int(pairs_.size()) == history_) pairs_.erase(pairs_.begin());
     pairs_.push_back({std::move(s), std::move(y), 1 / sy});
 }
@@ -45,8 +53,8 @@ std::vector<double> LbfgsMemory::direction(std::span<const double> gradient) con
         along[k] = pairs_[k].rho * dot(pairs_[k].s, q);
         add(-along[k], pairs_[k].y);
     }
-    const double scale = pairs_.empty() ? 1 : scale_;
-    for (size_t i = 0; i < q.size(); ++i) q[i] *= scale / (curvature_.empty() ? 1 : curvature_[i]);
+    if (precondition_) precondition_(q);
+    for (double& x : q) x *= pairs_.empty() ? 1 : scale_;
     for (size_t k = 0; k < pairs_.size(); ++k) add(along[k] - pairs_[k].rho * dot(pairs_[k].y, q), pairs_[k].s);
     return q;
 }
@@ -133,7 +141,7 @@ class Line {
 
 Solved minimise_lbfgs(const FirstOrder& f, std::span<double> x, const LbfgsOptions& o) {
     std::vector<double> gradient(x.size());
-    LbfgsMemory memory(o.history, o.curvature);
+    LbfgsMemory memory(o.history, o.precondition);
     Solved s;
     s.value = f(x, gradient);
     s.ended = Ended::out_of_iterations;
@@ -148,7 +156,7 @@ Solved minimise_lbfgs(const FirstOrder& f, std::span<double> x, const LbfgsOptio
             d = memory.direction(gradient);
         }
         const Point origin = {0, s.value, dot(d, gradient)};
-        const double first = memory.empty() && o.curvature.empty() ? std::min(1.0, 1 / largest(gradient)) : 1.0;
+        const double first = memory.empty() && !o.precondition ? std::min(1.0, 1 / largest(gradient)) : 1.0;
         Line line(f, x, d);
         const Point p = line.search(origin, first);
         if (p.t == 0) {

@@ -119,6 +119,7 @@ double LinearLoss::pass(std::span<const double> theta, Wanted wanted) const {
         std::vector<double> p(static_cast<size_t>(rows * wide));
         cpu::multiply_double(p.data(), wide, {x, width, 1}, weights.data(), wide, rows, wide, C + 1);
         sums.loss = softmax_rows(p.data(), wide, labels, rows, C);
+        if (wanted.probs) std::copy(p.begin(), p.end(), wanted.probs + begin * wide);
         if (wanted.hessian) {
             sums.hessian.resize(size_t(C * (C + 1) / 2 * width * width));
             hessian_blocks(sums.hessian.data(), p.data(), wide, x, width, rows, C);
@@ -195,8 +196,6 @@ std::vector<double> LinearLoss::curvature(std::span<const double> theta) const {
     for (int64_t c = 0; c < C; ++c) {
         for (int64_t j = 0; j <= C; ++j) diagonal.push_back(wide[size_t(c * width + j)] + 2 * weight_of(c, j));
     }
-    const double least = std::max(1e-6 * largest(diagonal), 1e-12);  // of a class that nobody ever doubts
-    for (double& x : diagonal) x = std::max(x, least);
     return diagonal;
 }
 
@@ -207,18 +206,18 @@ Solved fit_linear(const LinearRows& rows, Odir penalty, std::span<double> theta,
     if (rows.C <= kNewtonClasses) {
         return minimise_newton([&](auto t, double* g, double* h) { return loss.second_order(t, g, h); }, theta);
     }
-    const std::vector<double> curvature = loss.curvature(theta);
     int calls = 0;
     const auto f = [&](std::span<const double> t, std::span<double> g) {
         const double value = loss(t, g);
         if (effort.progress) effort.progress(1 - std::pow(0.99, ++calls), "objective " + std::to_string(value));
         return value;
     };
-    return minimise_lbfgs(f, theta,
-                          {.iterations = effort.iterations,
-                           .gradient = effort.gradient,
-                           .change = effort.change,
-                           .curvature = curvature});
+    return minimise_lbfgs(
+        f, theta,
+        {.iterations = effort.iterations,
+         .gradient = effort.gradient,
+         .change = effort.change,
+         .precondition = rows.C <= kBlockClasses ? loss.by_class(theta) : by_diagonal(loss.curvature(theta))});
 }
 
 std::vector<double> diagonal_theta(int64_t C, double factor) {

@@ -74,7 +74,8 @@ Solved minimise_newton(const SecondOrder& f, std::span<double> x, const NewtonOp
         for (int halvings = 0; halvings < 40; ++halvings, step /= 2) {
             for (size_t i = 0; i < p; ++i) trial[i] = x[i] + step * d[i];
             value = f(trial, nullptr, nullptr);
-            if (value <= s.value - (last ? 0 : 1e-4 * step * gain)) break;
+            // The last step gains less than rounding takes: it may look like a loss of as much.
+            if (value <= s.value - (last ? -1e-14 * std::max(1.0, s.value) : 1e-4 * step * gain)) break;
             if (last || halvings == 39) {  // nothing to gain that double can see
                 s.ended = last ? Ended::converged : Ended::stalled;
                 return s;

