@@ -106,14 +106,14 @@ extern const Command compare_command = {
     "  $ localcal compare --cal dump.npz:0:5000 --test dump.npz:5000:10000 --methods nc,ts,ln --out results\n"
     "\n"
     "All methods are fitted on the rows of --cal and scored on those of --test, in one feature space and with one\n"
-    "bandwidth (lce, mlce); lce_own is the local error in the space that a method itself has made, which published\n"
-    "tables show and which a method can lower by shrinking that space.  `flips` counts rows whose most probable class "
-    "is\n"
-    "not the classifier's any more.\n"
+    "bandwidth (lce, mlce).  lce_excess is what is left of lce above chance, drawn --null times: a model that is too\n"
+    "sure makes less noise, so compare this one.  lce_own is the local error in the space that a method itself has\n"
+    "made, which published tables show and a method can lower by shrinking that space.  `flips` counts rows whose\n"
+    "most probable class is not the classifier's any more.\n"
     "--out DIR keeps every fitted model (for `localcal apply`) and compare.json; a rerun takes the models up again.",
     [](CLI::App& app, const Common& common) -> std::function<void()> {
         auto o = std::make_shared<CompareOptions>();
-        o->scoring.bootstrap = o->scoring.null = 0;
+        o->scoring.bootstrap = 0, o->scoring.null = 20;
         app.add_option("--cal", o->cal, "rows to fit on: .npz with features, logits or probs, labels")
             ->type_name("FILE.npz[:A:B]")
             ->required();

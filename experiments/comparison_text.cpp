@@ -10,43 +10,47 @@ namespace {
 struct Column {
     const char *metric, *title;
     int digits;
-    bool larger_is_better;
+    bool larger_is_better = false;
+    bool excess = false;  // over what chance gives, where --null draws it
 };
+const Column kLocalExcess = {"lce", "lce_excess", 5, false, true};
 const Column kColumns[] = {
-    {"acc", "acc", 4, true},  {"nll", "nll", 4, false},         {"brier", "brier", 4, false},
-    {"ece", "ece", 5, false}, {"ece_top", "ece_top", 4, false}, {"ecce", "ecce", 5, false},
-    {"lce", "lce", 5, false}, {"mlce", "mlce", 4, false},       {"lce_own", "lce_own", 5, false}};
+    {"acc", "acc", 4, true}, {"nll", "nll", 4}, {"brier", "brier", 4}, {"ece", "ece", 5},   {"ece_top", "ece_top", 4},
+    {"ecce", "ecce", 5},     {"lce", "lce", 5}, kLocalExcess,          {"mlce", "mlce", 4}, {"lce_own", "lce_own", 5}};
+
+// What a method has in a column; nothing where it lacks the metric.
+std::optional<double> value_of(const Compared& m, const Column& column) {
+    const CardScore* const s = m.card.find(column.metric);
+    if (s == nullptr || (column.excess && !s->null)) return std::nullopt;
+    return column.excess ? s->null->excess : s->value;
+}
+
+const Compared* best_of(const Comparison& c, const Column& column) {
+    const Compared* best = nullptr;
+    for (const Compared& m : c.methods) {
+        const std::optional<double> x = value_of(m, column);
+        if (!x) continue;
+        if (best == nullptr ||
+            (column.larger_is_better ? *x > *value_of(*best, column) : *x < *value_of(*best, column)))
+            best = &m;
+    }
+    return best;
+}
 
 // The cells of one column, the best of at least two marked; empty where no method has the metric.
 std::vector<std::string> cells(const Comparison& c, const Column& column) {
-    std::vector<std::string> text;
-    const CardScore* best = nullptr;
+    const Compared* const best = best_of(c, column);
+    if (best == nullptr) return {};
+    const std::string least = fixed(*value_of(*best, column), column.digits);
     int64_t count = 0;
-    const auto better = [&](const CardScore* a, const CardScore* b) {
-        return column.larger_is_better ? a->value > b->value : a->value < b->value;
-    };
+    for (const Compared& m : c.methods) count += value_of(m, column).has_value();
+    std::vector<std::string> text;
     for (const Compared& m : c.methods) {
-        const CardScore* const s = m.card.find(column.metric);
-        if (s == nullptr) continue;
-        ++count;
-        if (best == nullptr || better(s, best)) best = s;
-    }
-    if (count == 0) return {};
-    for (const Compared& m : c.methods) {
-        const CardScore* const s = m.card.find(column.metric);
-        text.push_back(s == nullptr ? "-" : fixed(s->value, column.digits));
-        if (s != nullptr && count > 1 && text.back() == fixed(best->value, column.digits)) text.back() += "*";
+        const std::optional<double> x = value_of(m, column);
+        text.push_back(x ? fixed(*x, column.digits) : "-");
+        if (x && count > 1 && text.back() == least) text.back() += "*";
     }
     return text;
-}
-
-const Compared* best_by(const Comparison& c, const char* metric) {
-    const Compared* best = nullptr;
-    for (const Compared& m : c.methods) {
-        const CardScore* const s = m.card.find(metric);
-        if (s != nullptr && (best == nullptr || s->value < best->card.find(metric)->value)) best = &m;
-    }
-    return best;
 }
 
 std::string names_of(const std::vector<std::string>& names) {
@@ -74,7 +78,7 @@ std::string about_classifier(const Comparison& c) {
 
 // Who has the lowest log-loss, and whom the rows cannot tell from it.
 std::string about_nll(const Comparison& c) {
-    const Compared* const best = best_by(c, "nll");
+    const Compared* const best = best_of(c, {"nll", "nll", 4});
     std::string text =
         "The lowest log-loss (nll, which rewards probabilities that are right and sharp) has " + best->method;
     std::vector<std::string> equal;
@@ -90,19 +94,22 @@ std::string about_nll(const Comparison& c) {
     return text + "; " + names_of(equal) + (equal.size() == 1 ? " is" : " are") + " within noise of it.";
 }
 
+// The local error itself favours a model that is too sure, which makes less noise: what counts is its excess over what
+// chance would give a perfect model with the same probabilities.
 std::string about_local_error(const Comparison& c) {
-    const Compared* const best = best_by(c, "lce");
+    const Compared* const best = best_of(c, kLocalExcess);
     const Compared* const nc = c.find("nc");
-    const double least = best->card.find("lce")->value;
-    std::string text =
-        "Locally, among near neighbours in feature space, " + best->method + " errs least (lce " + fixed(least, 5);
-    if (nc == nullptr || nc == best) return text + ").";
-    const double own = nc->card.find("lce")->value;
-    text += " against " + fixed(own, 5) + " of nc)";
+    if (best == nullptr) return "";
+    const double least = *value_of(*best, kLocalExcess);
+    std::string text = "Locally, among near neighbours in feature space, " + best->method + " errs least: its lce is " +
+                       fixed(least, 5) + " above what chance alone gives";
+    if (nc == nullptr || nc == best) return text + ".";
+    const double own = *value_of(*nc, kLocalExcess);
+    text += ", that of nc " + fixed(own, 5);
     std::vector<std::string> worse;
     for (const Compared& m : c.methods) {
-        const CardScore* const s = m.card.find("lce");
-        if (s != nullptr && s->value > 1.1 * own) worse.push_back(m.method);
+        const std::optional<double> x = value_of(m, kLocalExcess);
+        if (x && *x > own && *x - own > 0.1 * std::abs(own)) worse.push_back(m.method);
     }
     if (worse.empty()) return text + ".";
     return text + "; " + names_of(worse) + (worse.size() == 1 ? " errs" : " err") + " more than nc by a tenth or more.";
@@ -182,7 +189,7 @@ std::string comparison_table(const Comparison& c) {
 
 std::string comparison_verdict(const Comparison& c) {
     std::string text;
-    if (best_by(c, "nll") != nullptr) {
+    if (best_of(c, {"nll", "nll", 4}) != nullptr) {
         for (const std::string& sentence :
              {about_classifier(c), about_nll(c), about_local_error(c), about_answers(c), about_impossible(c)}) {
             if (!sentence.empty()) text += (text.empty() ? "" : " ") + sentence;

@@ -11,6 +11,7 @@
 #include "data/npy.h"
 #include "experiments/cli.h"
 #include "experiments/fashion_data.h"
+#include "experiments/progress.h"
 #include "nn/train.h"
 
 namespace lc::cli {
@@ -21,7 +22,7 @@ constexpr float kDropout = 0.0f, kRate = 1e-3f;
 
 struct FashionOptions {
     std::string images = "/usr/share/datasets/fashion-mnist", out;
-    int64_t epochs = 40, limit = 0;
+    int64_t epochs = 20, limit = 0;
 };
 
 struct Files {
@@ -122,16 +123,16 @@ void train_with_progress(const Mlp& net, const Backend& b, const FashionParts& p
                          bool quiet) {
     const Examples fit = {to_var(b, parts.train), parts.train.labels};
     const Examples validation = {to_var(b, parts.validation), parts.validation.labels};
-    const auto now = [] { return std::chrono::steady_clock::now(); };
-    auto started = now();
+    const auto start = std::chrono::steady_clock::now();
+    int64_t done = 0;  // in this run
     train(net, fit, validation, o, [&](const Epoch& e) {
-        const std::chrono::duration<double> seconds = now() - started;
-        started = now();
         if (quiet) return;
-        std::fprintf(stderr, "epoch %2lld of %lld   train %s right, log-loss %.4f   validation %s, %.4f   %.1f s\n",
+        const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+        const double left = passed.count() / double(++done) * double(o.epochs - e.number);
+        std::fprintf(stderr, "epoch %2lld of %lld   train %s right, log-loss %.4f   validation %s, %.4f   %s left\n",
                      static_cast<long long>(e.number), static_cast<long long>(o.epochs),
                      percent(e.fit.accuracy).c_str(), e.fit.log_loss, percent(e.validation.accuracy).c_str(),
-                     e.validation.log_loss, seconds.count());
+                     e.validation.log_loss, format_seconds(left).c_str());
     });
 }
 

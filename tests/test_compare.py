@@ -103,13 +103,11 @@ class Compare(CompareTest):
         self.assertNotEqual(os.stat(out + "/ts.safetensors").st_mtime_ns, written["ts.safetensors"])
 
     def test_a_method_that_cannot_be_fitted_is_a_row_without_numbers(self):
-        f, g, y = test_fit.clouds(100, 1)
-        for name in ("cal.npz", "test.npz"):
-            (self.folder / name).write_bytes(seeds.npz(zipfile.ZIP_STORED, {
-                "logits": floats([row + [0.0] * 297 for row in g]), "labels": whole(y)}))
+        self.cal += ":0:4"  # too few for five folds
         j = self.json("--methods", "nc,dc")
-        self.assertIn("classes", j["methods"]["dc"]["refused"])
+        self.assertIn("5 folds", j["methods"]["dc"]["refused"])
         self.assertIn("dc has no result", self.compare("--methods", "nc,dc"))
+        self.assertIn("5 folds", self.refused("compare", "--cal", self.cal, "--test", self.test, "--methods", "dc", "--gamma", "1"))
 
     def test_what_is_refused(self):
         for args, says in ((("--methods", "nc,best"), "best"), (("--methods", "ts,temperature"), "twice"),
