@@ -21,9 +21,9 @@ std::string text_of(Odir p) {
     return p.mu == p.lambda ? lambda : lambda + "/" + number_text(p.mu);
 }
 
-Odir best_of(const std::vector<OdirPoint>& curve) {
+const OdirPoint& best_of(const std::vector<OdirPoint>& curve) {
     const auto better = [](const OdirPoint& a, const OdirPoint& b) { return a.nll < b.nll; };
-    return std::min_element(curve.begin(), curve.end(), better)->penalty;  // the first of equals
+    return *std::min_element(curve.begin(), curve.end(), better);  // the first of equals
 }
 
 struct Fold {
@@ -53,7 +53,7 @@ OdirSearch walk(const LinearRows& rows, const std::vector<Odir>& grid, int64_t f
                          text_of(grid[k]) + ", log-loss " + std::to_string(nll));
         }
     }
-    s.best = best_of(s.curve);
+    s.best = best_of(s.curve).penalty;
     return s;
 }
 
@@ -80,15 +80,17 @@ OdirSearch search_odir(const LinearRows& rows, const std::vector<Odir>& grid, in
                        const std::vector<double>& start, const Progress& progress) {
     LC_CHECK(rows.n >= folds, "cross-validation with " << folds << " folds needs as many rows; found " << rows.n
                                                        << "; bring more rows, or give --lambda");
-    constexpr double kStrongest = 1e8;
+    constexpr double kStrongest = 1e8, kWorthwhile = 1e-4;  // of the log-loss
     OdirSearch s = walk(rows, grid, folds, start, part_of(progress, 0, 0.9));
-    for (double top = grid.front().lambda; top < kStrongest && at_edge(s.best, top); top *= 10) {
+    double gain = INFINITY;
+    for (double top = grid.front().lambda; top < kStrongest && at_edge(s.best, top) && gain > kWorthwhile; top *= 10) {
         const Odir next = {s.best.lambda >= top ? 10 * top : s.best.lambda, s.best.mu >= top ? 10 * top : s.best.mu};
         const double done = 0.9 + 0.1 * (std::log10(top) - 2) / (std::log10(kStrongest) - 2);
         const OdirSearch more = walk(rows, {next}, folds, start, part_of(progress, done, done + 0.01));
+        gain = best_of(s.curve).nll - more.curve[0].nll;
         s.curve.insert(s.curve.begin(), more.curve[0]);
         s.unfinished += more.unfinished;
-        s.best = best_of(s.curve);
+        s.best = best_of(s.curve).penalty;
     }
     if (progress) progress(1, "lambda " + text_of(s.best));
     return s;

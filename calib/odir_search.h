@@ -4,7 +4,7 @@
 // on all folds but one and scored by the log-loss of that one; the best mean wins, the stronger penalty where two are
 // equal. A fold fits the grid from the strongest penalty to the weakest, each fit starting where the last one ended.
 // Where the strongest penalty of the grid wins, which is usual with many classes, stronger ones are tried, decade by
-// decade, until one loses.
+// decade, until one gains nothing worth the while.
 //
 // Folds are dealt along the rows, which are sorted by label and scores (scored_rows), so each has every class in
 // proportion, and the order of the input does not matter.

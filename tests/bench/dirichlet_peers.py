@@ -4,7 +4,8 @@
     python3 tests/bench/dirichlet_peers.py [--data FILE.npz --rows 0:5000] [--localcal build/bin/localcal] [--lambdas 7] [--folds 5]
 
 Without --data: 5,000 made-up rows of 100 classes.  Both fit 5 folds along lambda = mu = 10^2 .. 10^-4, each fit starting where
-the last one ended; localcal then fits all rows with the best.  --lambdas and --folds let the peer do a part of it.
+the last one ended; localcal goes on to stronger
+penalties where 10^2 wins, then fits all rows with the best.  --lambdas and --folds let the peer do a part of it.
 SciPy keeps its own rules for when to stop (ftol 2.2e-9, gtol 1e-5).  Needs NumPy and SciPy.
 """
 import argparse
