@@ -76,7 +76,8 @@ void LinearCalibrator::check_price(const Samples& s, const Context& c) const {
     const bool authors = kind_ == LinearKind::dc_authors, search = o_.search && !authors;
     const double variables = double(s.C) * double(s.C + 1);
     const double vectors = authors ? 264 : 84;  // of them: what the solver remembers, and a gradient per chunk of rows
-    const double steps = authors ? 2000 : 200, speed = 1e10;  // multiplications per second of two cores
+    const double steps = authors ? 2000 : s.C <= kBlockClasses ? 40 : 200;
+    const double speed = 1e10;  // multiplications per second of two cores
     const double one = steps * variables * 4 * (double(s.n) + vectors) / speed;
     const double all = search ? one * double(odir_grid(o_.square).size() * size_t(o_.folds) + 1) : one;
     if (all < 60) return;

@@ -113,7 +113,11 @@ extern const Command fit_command = {
     "  vs   vector scaling: a factor and a shift per class\n"
     "  ms   matrix scaling: a matrix and a shift, with a penalty found by cross-validation\n"
     "  dc   Dirichlet calibration: the same on log-probabilities\n"
-    "ts:authors and dc:authors stop early, as the code behind published tables does.\n"
+    "  ps   Platt scaling: a logistic curve per class, rows normalised\n"
+    "  ir   isotonic regression: the best curve per class that never falls, rows normalised\n"
+    "  hb   histogram binning: the share of the class in 15 bins, rows normalised\n"
+    "  beta beta calibration: a curve of three numbers per class, rows normalised\n"
+    "`ts:authors`, `ps:authors`, `ir:authors`, `dc:authors` do what the code behind published tables does.\n"
     "Methods that work in feature space:\n"
     "  ln   LoCal Net: a small network corrects logits and features; predicts by one forward pass\n"
     "  kc   kernel classifier: learns a feature space, predicts by the labels of the rows nearby\n"
@@ -126,7 +130,8 @@ extern const Command fit_command = {
     "An interrupted fit with --checkpoint goes on where it was, with the same result bit for bit.",
     [](CLI::App& app, const Common& common) -> std::function<void()> {
         auto o = std::make_shared<FitOptions>();
-        app.add_option("--method", o->method, "nc, ts, vs, ms, dc, ln, kc, ko; with :variant")->required();
+        app.add_option("--method", o->method, "nc, ts, vs, ms, dc, ps, ir, hb, beta, ln, kc, ko; with :variant")
+            ->required();
         add_input_options(app, o->input);
         app.add_option("-o,--output", o->output, "the fitted model, a .safetensors file")->required();
         app.add_option("--preset", o->preset, "auto, paper or authors: the variant, if not in --method");
