@@ -57,7 +57,7 @@ class Program(CliTest):
         text = self.good("--help")
         self.assertEqual(text, self.good("-h"))
         commands = [line.split()[0] for line in text.split("Commands:\n")[1].split("\n\n")[0].splitlines()]
-        self.assertEqual(commands, ["fit", "apply", "eval", "sweep", "explain", "inspect", "devices"])
+        self.assertEqual(commands, ["fit", "apply", "eval", "compare", "sweep", "explain", "inspect", "devices"])
         for command in commands:
             self.assertIn("Example:", self.good(command, "--help"))
 
