@@ -2,6 +2,7 @@
 
     LOCALCAL=path/to/localcal python3 tests/test_fit.py        default: build/bin/localcal
 """
+import ast
 import json
 import math
 import os
@@ -50,8 +51,9 @@ def read_npz(path):
         for name in z.namelist():
             raw = z.read(name)
             end = 10 + struct.unpack("<H", raw[8:10])[0]
-            shape = eval(raw[10:end].decode().split("'shape':")[1].rsplit(",", 1)[0].strip())  # our own file, our own header
-            arrays[name.removesuffix(".npy")] = (shape, struct.unpack(f"<{(len(raw) - end) // 4}f", raw[end:]))
+            header = ast.literal_eval(raw[10:end].decode())
+            code = {"<f4": "f", "<i8": "q"}[header["descr"]]
+            arrays[name.removesuffix(".npy")] = (header["shape"], struct.unpack(f"<{(len(raw) - end) // struct.calcsize(code)}{code}", raw[end:]))
     return arrays
 
 
