@@ -1,12 +1,14 @@
-// cmd_inspect.cpp -- localcal inspect: names, shapes, types and metadata of .npy, .npz and .safetensors files.
+// cmd_inspect.cpp -- localcal inspect: names, shapes, types and metadata of arrays and weights, in any format we read.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "data/npy.h"
-#include "data/safetensors.h"
+#include "data/torch_file.h"
+#include "data/weights.h"
 #include "experiments/cli.h"
 #include "kernels/check.h"
 
@@ -66,9 +68,9 @@ FileReport describe_npz(const std::string& path, bool with_stats) {
     return report;
 }
 
-FileReport describe_safetensors(const std::string& path, bool with_stats) {
-    const Safetensors file = read_safetensors(path);
-    FileReport report = {path, "safetensors", file.metadata, {}};
+FileReport describe_weights(const std::string& path, bool with_stats) {
+    const Weights file = read_weights(path);
+    FileReport report = {path, file.format, file.metadata, {}};
     for (const SafeTensor& t : file.tensors) {
         report.items.push_back({t.name, t.shape, t.dtype, {}});
         if (with_stats) report.items.back().stats.emplace().take(t.to_doubles());
@@ -77,16 +79,13 @@ FileReport describe_safetensors(const std::string& path, bool with_stats) {
 }
 
 FileReport describe_file(const std::string& path, bool with_stats) {  // by its first bytes, whatever its name
+    if (std::filesystem::is_directory(path)) return describe_weights(path, with_stats);
     const MappedFile file(path);
     const std::span<const std::byte> bytes = file.bytes();
-    const auto begins = [&](size_t at, std::string_view text) {
-        return bytes.size() >= at + text.size() && std::memcmp(bytes.data() + at, text.data(), text.size()) == 0;
-    };
-    if (looks_like_zip(file)) return describe_npz(path, with_stats);
-    if (begins(0, "\x93NUMPY")) return describe_npy(path, with_stats);
-    if (begins(8, "{")) return describe_safetensors(path, with_stats);
-    refuse(path, std::string("expected a .npy, .npz or .safetensors file, found ") +
-                     (bytes.empty() ? "an empty file" : "other bytes") + "; check its name");
+    const bool zip = looks_like_zip(file), npy = bytes.size() >= 6 && std::memcmp(bytes.data(), "\x93NUMPY", 6) == 0;
+    if (npy) return describe_npy(path, with_stats);
+    if (zip && !looks_like_torch(bytes, path)) return describe_npz(path, with_stats);
+    return describe_weights(path, with_stats);
 }
 
 Json to_json(const FileReport& report) {
@@ -141,7 +140,8 @@ void inspect(const std::vector<std::string>& files, bool with_stats, const Commo
 }  // namespace
 
 extern const Command inspect_command = {
-    "inspect", "names, shapes, types and metadata in .npy, .npz and .safetensors files",
+    "inspect",
+    "names, shapes, types and metadata of arrays (.npy, .npz) and weights (.safetensors, .pth, TensorFlow.js)",
     "  $ localcal inspect dump.npz --stats\n"
     "  dump.npz (npz)\n"
     "  name      shape        type     min       max      nan  inf\n"

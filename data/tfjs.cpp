@@ -1,0 +1,152 @@
+// tfjs.cpp -- see tfjs.h.
+#include "data/tfjs.h"
+
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "data/element.h"
+
+namespace lc {
+
+namespace {
+
+using nlohmann::json;
+using Bytes = std::span<const std::byte>;
+using Shards = std::function<Bytes(const std::string& name)>;
+
+constexpr size_t kMaxJson = 100'000'000;
+constexpr int kMaxDepth = 64;  // the layers of a network within networks, which we skip, nest too
+
+[[noreturn]] void damaged(const std::string& source, const std::string& expected_and_found) {
+    refuse(source, "expected " + expected_and_found + "; the file is damaged or no model.json: copy it again");
+}
+
+json parse(Bytes text, const std::string& path) {
+    if (text.size() > kMaxJson) damaged(path, "at most 100 MB of JSON, found " + std::to_string(text.size()));
+    const auto watch = [&](int depth, json::parse_event_t event, const json& value) {
+        if (depth > kMaxDepth) damaged(path, "JSON of at most 64 levels, found more");
+        return event != json::parse_event_t::key || depth != 1 || value != "modelTopology";  // large, and not needed
+    };
+    try {
+        const char* begin = reinterpret_cast<const char*>(text.data());
+        json model = json::parse(begin, begin + text.size(), watch);
+        if (model.is_object()) return model;
+    } catch (const json::exception&) {  // its texts name its own insides
+    }
+    damaged(path, "a JSON object, found something else");
+}
+
+const json& member(const json& object, const char* key, json::value_t type, const std::string& source) {
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    if (!object.is_object() || found == object.end() || found->type() != type) {
+        damaged(source, std::string("a proper '") + key + "', found none");
+    }
+    return *found;
+}
+
+// All files of a group, one after another.
+struct Group {
+    std::shared_ptr<std::byte[]> bytes;
+    size_t size = 0;
+};
+Group join(const json& paths, const Shards& shard, std::set<std::string>& seen, const std::string& path) {
+    Group group;
+    std::vector<Bytes> pieces;
+    for (const json& item : paths) {
+        if (!item.is_string()) damaged(path, "texts as paths, found another value");
+        const std::string& name = item.get_ref<const std::string&>();
+        const std::filesystem::path relative(name);
+        bool inside = !name.empty() && name.find('\0') == std::string::npos && relative.is_relative();
+        for (const auto& part : relative) inside &= part != "..";
+        if (!inside) refuse(path, "expected files beside or below model.json, found '" + name + "'");
+        if (!seen.insert(relative.lexically_normal().string()).second) {
+            damaged(path, "every file once, found '" + name + "' twice");
+        }
+        pieces.push_back(shard(name));
+        group.size += pieces.back().size();
+    }
+    group.bytes.reset(new std::byte[group.size]);
+    size_t at = 0;
+    for (const Bytes piece : pieces) {
+        if (!piece.empty()) std::memcpy(group.bytes.get() + at, piece.data(), piece.size());
+        at += piece.size();
+    }
+    return group;
+}
+
+struct Dtype {
+    const char *theirs, *ours;
+    Element element;
+};
+const Dtype& dtype_of(const json& weight, const std::string& source) {
+    static constexpr Dtype kDtypes[] = {{"float32", "F32", Element::f32},
+                                        {"int32", "I32", Element::i32},
+                                        {"uint8", "U8", Element::u8},
+                                        {"bool", "BOOL", Element::boolean}};
+    if (weight.contains("quantization")) {
+        refuse(source, "expected plain numbers, found quantised ones; convert the model without --quantize options");
+    }
+    const std::string& name = member(weight, "dtype", json::value_t::string, source).get_ref<const std::string&>();
+    for (const Dtype& d : kDtypes) {
+        if (name == d.theirs) return d;
+    }
+    refuse(source, "expected dtype float32, int32, uint8 or bool, found '" + name + "'; convert it first");
+}
+
+SafeTensor read_weight(const json& weight, Bytes& rest, const std::string& path) {
+    SafeTensor t;
+    t.name = member(weight, "name", json::value_t::string, path);
+    t.source = path + ": " + t.name;
+    const Dtype& dtype = dtype_of(weight, t.source);
+    t.dtype = dtype.ours;
+    for (const json& size : member(weight, "shape", json::value_t::array, t.source)) {
+        if (!size.is_number_unsigned() || size.get<uint64_t>() > uint64_t(INT64_MAX)) {
+            damaged(t.source, "whole numbers below 2^63 as sizes, found " + size.dump().substr(0, 40));
+        }
+        t.shape.push_back(size.get<int64_t>());
+    }
+    int64_t size = t.count();
+    if (size < 0 || __builtin_mul_overflow(size, size_of(dtype.element), &size) || uint64_t(size) > rest.size()) {
+        damaged(t.source, "as many bytes as shape and dtype need, found " + std::to_string(rest.size()) + " left");
+    }
+    t.bytes = rest.first(size_t(size));
+    rest = rest.subspan(size_t(size));
+    return t;
+}
+
+}  // namespace
+
+Weights parse_tfjs(Bytes text, const std::string& path, const Shards& shard) {
+    const json model = parse(text, path);
+    Weights result = {path, "tfjs", {}, {}, {}};
+    const auto groups = std::make_shared<std::vector<Group>>();
+    std::set<std::string> files, names;
+    for (const json& entry : member(model, "weightsManifest", json::value_t::array, path)) {
+        groups->push_back(join(member(entry, "paths", json::value_t::array, path), shard, files, path));
+        Bytes rest(groups->back().bytes.get(), groups->back().size);
+        for (const json& weight : member(entry, "weights", json::value_t::array, path)) {
+            result.tensors.push_back(read_weight(weight, rest, path));
+            const std::string& name = result.tensors.back().name;
+            if (!names.insert(name).second) damaged(path, "every name once, found '" + name + "' twice");
+        }
+        if (!rest.empty())
+            damaged(path, "as many bytes as the weights need, found " + std::to_string(rest.size()) + " more");
+    }
+    for (const auto& [key, value] : model.items()) {
+        if (value.is_string()) result.metadata[key] = value;
+    }
+    result.keeps_alive = groups;
+    return result;
+}
+
+Weights read_tfjs(const std::string& model_json) {
+    const MappedFile json(model_json);
+    const std::filesystem::path folder = std::filesystem::path(model_json).parent_path();
+    std::vector<MappedFile> open;
+    return parse_tfjs(json.bytes(), model_json,
+                      [&](const std::string& name) { return open.emplace_back((folder / name).string()).bytes(); });
+}
+
+}  // namespace lc
