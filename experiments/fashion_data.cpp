@@ -7,12 +7,10 @@
 #include "data/file.h"
 #include "data/hash.h"
 #include "data/idx.h"
-#include "kernels/random.h"
+#include "data/split.h"
 
 namespace lc {
 namespace {
-
-constexpr uint64_t kSplitSeed = 42;
 
 std::string file_in(const std::string& folder, const std::string& name) {
     for (const char* ending : {".gz", ""}) {
@@ -64,23 +62,17 @@ std::vector<float> ImageRows::scaled() const {
     return x;
 }
 
-FashionSplit split_fashion(int64_t n) {
-    const std::vector<int64_t> order = random_permutation({kSplitSeed, 0}, n);
-    const auto first = order.begin(), second = first + n * 45 / 100, third = second + n / 10;
-    return {{first, second}, {second, third}, {third, order.end()}};
-}
-
 FashionParts read_fashion(const std::string& folder, int64_t limit) {
     const ImageRows official = read_rows(folder, "train"), held_out = read_rows(folder, "t10k");
     if (official.d != held_out.d) {
         refuse(folder, "expected images of one size, found " + std::to_string(official.d) + " pixels to train on and " +
                            std::to_string(held_out.d) + " to test on; the files do not belong together");
     }
-    const FashionSplit split = split_fashion(official.n);
+    const Split split = split_rows(official.n);
     std::vector<int64_t> all(static_cast<size_t>(held_out.n));
     for (size_t i = 0; i < all.size(); ++i) all[i] = int64_t(i);
     return {pick(official, split.train, limit), pick(official, split.validation, limit), pick(held_out, all, limit),
-            pick(official, split.test, limit),
+            pick(official, split.rest, limit),
             Hash().add(official.pixels).add(official.labels).add(held_out.pixels).add(held_out.labels).text()};
 }
 

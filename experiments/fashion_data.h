@@ -29,10 +29,4 @@ constexpr int64_t kFashionClasses = 10;
 // From the four IDX files, plain or .gz.  limit > 0: at most so many rows of every part.
 FashionParts read_fashion(const std::string& folder, int64_t limit = 0);
 
-// The rows of the parts, as places in the official training set of n rows.
-struct FashionSplit {
-    std::vector<int64_t> train, validation, test;
-};
-FashionSplit split_fashion(int64_t n);
-
 }  // namespace lc

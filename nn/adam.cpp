@@ -24,13 +24,15 @@ Adam::Adam(Parameters p, AdamStep settings) : p_(std::move(p)), step_(settings) 
     step_.t = 0;
 }
 
-void Adam::step() {
+void Adam::step(double rate_factor) {
     ++step_.t;
+    AdamStep now = step_;
+    now.lr = float(double(step_.lr) * rate_factor);
     for (size_t i = 0; i < p_.size(); ++i) {
         Node& x = *p_[i].second;
         if (!x.grad) continue;  // the loss does not depend on it
         x.value.backend().adam(x.value.data(), m_[i].second->value.data(), v_[i].second->value.data(), x.grad.data(),
-                               x.value.size(), step_, nullptr);
+                               x.value.size(), now, nullptr);
         x.grad = {};
     }
 }

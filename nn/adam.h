@@ -1,4 +1,4 @@
-// adam.h -- named parameters and the optimiser that moves them (one step: kernels/adam.h).
+// adam.h -- named parameters and the optimisers that move them: Adam here (one step: kernels/adam.h), Sgd in sgd.h.
 //
 //     Parameters p = {{"w1", parameter(...)}, ...};
 //     Adam adam(p, {.lr = 1e-3f});
@@ -20,12 +20,20 @@ using Parameters = std::vector<std::pair<std::string, Var>>;
 void store(SafetensorsWriter& out, const Parameters& p, const std::string& prefix = "");
 void restore(const Safetensors& in, const Parameters& p, const std::string& prefix = "");  // shapes must agree
 
-class Adam {
+class Optimiser {
+  public:
+    virtual ~Optimiser() = default;
+    virtual void step(double rate_factor = 1) = 0;  // at so much of the learning rate
+    virtual void store(SafetensorsWriter& out) const = 0;
+    virtual void restore(const Safetensors& in) = 0;
+};
+
+class Adam : public Optimiser {
   public:
     Adam(Parameters p, AdamStep settings);
-    void step();
-    void store(SafetensorsWriter& out) const;
-    void restore(const Safetensors& in);
+    void step(double rate_factor = 1) override;
+    void store(SafetensorsWriter& out) const override;
+    void restore(const Safetensors& in) override;
 
   private:
     Parameters p_;

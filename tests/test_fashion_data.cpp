@@ -1,30 +1,31 @@
-// The split of Fashion-MNIST.
+// The split of a training set, and Fashion-MNIST's rows.
 #include <algorithm>
 #include <gtest/gtest.h>
 
+#include "data/split.h"
 #include "experiments/fashion_data.h"
 
 namespace {
 
-TEST(FashionSplit, every_row_in_one_part_and_always_the_same) {
-    const lc::FashionSplit s = lc::split_fashion(60000);
+TEST(Split, every_row_in_one_part_and_always_the_same) {
+    const lc::Split s = lc::split_rows(60000);
     EXPECT_EQ(s.train.size(), 27000u);
     EXPECT_EQ(s.validation.size(), 6000u);
-    EXPECT_EQ(s.test.size(), 27000u);
+    EXPECT_EQ(s.rest.size(), 27000u);
     std::vector<int64_t> all = s.train;
     all.insert(all.end(), s.validation.begin(), s.validation.end());
-    all.insert(all.end(), s.test.begin(), s.test.end());
+    all.insert(all.end(), s.rest.begin(), s.rest.end());
     std::sort(all.begin(), all.end());
     for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], int64_t(i));
-    EXPECT_EQ(s.train, lc::split_fashion(60000).train);
+    EXPECT_EQ(s.train, lc::split_rows(60000).train);
     EXPECT_FALSE(std::is_sorted(s.train.begin(), s.train.end())) << "shuffled, whatever the order of the file";
 }
 
-TEST(FashionSplit, sizes_that_do_not_divide) {
-    const lc::FashionSplit s = lc::split_fashion(29);
+TEST(Split, sizes_that_do_not_divide) {
+    const lc::Split s = lc::split_rows(29);
     EXPECT_EQ(s.train.size(), 13u);
     EXPECT_EQ(s.validation.size(), 2u);
-    EXPECT_EQ(s.test.size(), 14u);
+    EXPECT_EQ(s.rest.size(), 14u);
 }
 
 TEST(ImageRows, pixels_become_numbers_from_0_to_1) {

@@ -1,0 +1,88 @@
+// network_options.cpp -- see network_options.h.
+#include "experiments/network_options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "data/hash.h"
+
+namespace lc::cli {
+
+void add_count(CLI::App& app, const std::string& name, int64_t& value, int64_t low, int64_t high,
+               const std::string& help) {
+    app.add_option_function<std::string>(
+           name,
+           [&value, name, low, high](const std::string& s) {
+               value = int64_t(parse_integer(name, s, uint64_t(low), uint64_t(high)));
+           },
+           help)
+        ->type_name("N");
+}
+
+void add_input_options(CLI::App& app, InputOptions& o) {
+    add_count(app, "--size", o.size, 8, 4096, "height and width that images are resized to (224; CIFAR networks: 32)");
+    app.add_option("--fit", o.fit, "stretch: to that size, whatever the proportions; crop: the middle, as for ImageNet")
+        ->check(CLI::IsMember({"stretch", "crop"}));
+    app.add_option("--normalise", o.normalise, "unit, imagenet, caffe, cifar10 or cifar100 (" + o.normalise + ")")
+        ->type_name("NAME");
+}
+
+ImagePipeline pipeline_of(const InputOptions& o, const ResNetPlan& plan) {
+    const int64_t size = o.size != 0 ? o.size : plan.imagenet_stem ? 224 : 32;
+    return {.height = size,
+            .width = size,
+            .fit = o.fit == "crop" ? Fit::crop : Fit::stretch,
+            .shorter_side = size * 256 / 224,
+            .normalisation = named_normalisation(o.normalise)};
+}
+
+void store(SafetensorsWriter& out, const InputOptions& o) {
+    out.metadata["input.size"] = std::to_string(o.size);
+    out.metadata["input.fit"] = o.fit;
+    out.metadata["input.normalise"] = o.normalise;
+}
+
+InputOptions restore_input_options(const std::map<std::string, std::string>& metadata) {
+    InputOptions o;
+    const auto text = [&](const char* key, const std::string& otherwise) {
+        const auto found = metadata.find(key);
+        return found == metadata.end() ? otherwise : found->second;
+    };
+    o.size = int64_t(parse_integer("input.size", text("input.size", "0"), 0, 4096));
+    o.fit = text("input.fit", o.fit);
+    o.normalise = text("input.normalise", o.normalise);
+    return o;
+}
+
+std::string hash_of(const Weights& weights) {
+    Hash h;
+    for (const SafeTensor& t : weights.tensors) {
+        h.add_bytes(std::as_bytes(std::span(t.name)));
+        h.add(t.shape);
+        h.add_bytes(t.bytes);
+    }
+    return h.text();
+}
+
+std::string text_of(const ImagePipeline& p) {
+    std::ostringstream text;
+    text << p.height << "x" << p.width << (p.fit == Fit::crop ? " crop " : " stretch ") << p.shorter_side;
+    const Normalisation& n = p.normalisation;
+    text << " " << n.scale << (n.bgr ? " bgr" : " rgb");
+    for (int c = 0; c < 3; ++c) text << " " << n.mean[size_t(c)] << "/" << n.deviation[size_t(c)];
+    return text.str();
+}
+
+Var load_images(const Backend& b, const ImageSource& images, std::span<const int64_t> rows, const ImagePipeline& p) {
+    std::vector<float> x(rows.size() * size_t(p.height * p.width * 3));
+    load_batch(x.data(), images, {rows.begin(), rows.end()}, p);
+    return constant(Tensor::from(b, {int64_t(rows.size()), p.height, p.width, 3}, x));
+}
+
+std::string percent(double share) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
+    return text;
+}
+
+}  // namespace lc::cli
