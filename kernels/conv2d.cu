@@ -30,10 +30,9 @@
 //          tiles, any alignment and any N.  bwd_filter: one chain per slice, slices added in their order; how many there
 //          are depends on the shape alone.
 // Profile  `make sim-profile OP=conv2d` (or conv2d_bwd_data, conv2d_bwd_filter, conv2d_prepare)
-#include "kernels/conv2d.h"
-
 #include <algorithm>
 
+#include "kernels/conv2d.h"
 #include "kernels/conv2d_common.h"
 #include "kernels/conv2d_winograd.cuh"
 #include "kernels/gemm_tile.cuh"
@@ -192,10 +191,10 @@ struct GatherAny {
     static constexpr int kRowHop = kThreads / kStep, kDepthHop = kThreads / kTile;
     const float* in[4];  // first channel of the pixel under the first tap, of four rows
     const float* filters;
-    int h[4], w[4];                // the place in the image under the first tap
-    int r, s, c;                   // tap and channel of this thread
-    int r_hop, s_hop, c_hop;       // what kStep elements further means
-    int left;                      // of the depth, for the filters; less than 1 at the end
+    int h[4], w[4];           // the place in the image under the first tap
+    int r, s, c;              // tap and channel of this thread
+    int r_hop, s_hop, c_hop;  // what kStep elements further means
+    int left;                 // of the depth, for the filters; less than 1 at the end
     float a[4], b[4];
 
     __device__ GatherAny(const ConvTask& g, const ConvPlace& at) {
@@ -282,8 +281,8 @@ struct FilterLoader {
     static_assert(2 * kTile / kWide == kHop);
     const float* x;  // this thread's first element at its next pixel
     const float* dy;
-    int p, q;    // the pixel, times the stride
-    int r, s;    // the tap of this thread's row, less pad
+    int p, q;             // the pixel, times the stride
+    int r, s;             // the tap of this thread's row, less pad
     int x_left, dy_left;  // pixels of the slice from this thread's next one on; none where rows or columns end
     float a[4], b[4];
 
@@ -392,15 +391,15 @@ __device__ __forceinline__ void store_tile(const float (&sum)[P::kRows][P::kCols
 
 // The walk along the depth that all passes share.
 template <int kTile, class Loader, class Task, class Place, class P = GemmPlace<kTile>>
-__device__ __forceinline__ void walk(float (&sum)[P::kRows][P::kCols], Loader& loader, const Task& g, const Place& where,
-                                     int steps, P at) {
+__device__ __forceinline__ void walk(float (&sum)[P::kRows][P::kCols], Loader& loader, const Task& g,
+                                     const Place& where, int steps, P at) {
     LC_SHARED(float, a_s, [2][kStep][kTile + kPad]);
     LC_SHARED(float, b_s, [2][kStep][kTile + kPad]);
     loader.load(g, where);
     int half = 0;
     for (; steps > 0; --steps) {
         loader.store(a_s[half], b_s[half]);
-        __syncthreads();  // this half is complete, and everybody is done with the other one
+        __syncthreads();        // this half is complete, and everybody is done with the other one
         loader.load(g, where);  // in the last step nothing is left to read
         multiply_tiles<kTile>(sum, a_s[half], b_s[half], at);
         half ^= 1;
@@ -442,8 +441,8 @@ __global__ void __launch_bounds__(2 * kTile, kTile == 128 ? 2 : 4) conv2d_bwd_fi
 }
 
 // dw = the parts of all slices, in their order.
-__global__ void __launch_bounds__(kConvBlock) conv2d_add_slices_kernel(float* dw, const float* parts, int64_t count,
-                                                                       int slices) {
+__global__ void __launch_bounds__(kConvBlock)
+    conv2d_add_slices_kernel(float* dw, const float* parts, int64_t count, int slices) {
     const int64_t e = int64_t(blockIdx.x) * kConvBlock + threadIdx.x;
     if (e >= count) return;
     float sum = parts[e];
@@ -454,8 +453,8 @@ __global__ void __launch_bounds__(kConvBlock) conv2d_add_slices_kernel(float* dw
 
 // Filters for bwd_data: every tap (C, K) transposed to (K, C); taps by class, and backwards within it, so that a class
 // walks forward over its input.  A block has a tile of one tap.
-__global__ void __launch_bounds__(kConvBlock) conv2d_turn_kernel(float* out, const float* w, int R, int S, int C, int K,
-                                                                 int hop) {
+__global__ void __launch_bounds__(kConvBlock)
+    conv2d_turn_kernel(float* out, const float* w, int R, int S, int C, int K, int hop) {
     constexpr int kRowsAtOnce = kConvBlock / kWarp;
     LC_SHARED(float, tile, [kWarp][kWarp + 1]);
     const unsigned k_tiles = unsigned(ceil_div(K, kWarp)), c_tiles = unsigned(ceil_div(C, kWarp));
@@ -482,8 +481,8 @@ static void check_counts(const char* op, const Conv2d& c) {
     LC_CHECK(c.H * c.W <= kMost && c.P() * c.Q() <= kMost && c.stride <= kMost && c.R * c.S * c.C <= kMost &&
                  c.R * c.S * c.K <= kMost,
              op << ": on CUDA H W, P Q, stride, R S C and R S K are at most 2^28; found H = " << c.H << ", W = " << c.W
-                << ", stride = " << c.stride << ", R = " << c.R << ", S = " << c.S << ", C = " << c.C
-                << ", K = " << c.K << ", so use --device cpu");
+                << ", stride = " << c.stride << ", R = " << c.R << ", S = " << c.S << ", C = " << c.C << ", K = " << c.K
+                << ", so use --device cpu");
 }
 
 // Small tiles where large ones would be half empty or too few for the some 100 multiprocessors of a large GPU.

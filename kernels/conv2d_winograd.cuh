@@ -205,7 +205,12 @@ void winograd(WinogradTask g, const float* U, Stream s) {
         const dim3 out_grid = grid_of(ceil_div(g.tiles * K, kWinogradBlock));
         LC_LAUNCH(winograd_input_kernel<m>, in_grid, kWinogradBlock, 0, s, V.data(), g);
         gemm(M.data(), V.data(), U,
-             {.M = g.tiles, .N = K, .K = C, .batch = kPositions, .stride_a = g.tiles * C, .stride_b = C * K,
+             {.M = g.tiles,
+              .N = K,
+              .K = C,
+              .batch = kPositions,
+              .stride_a = g.tiles * C,
+              .stride_b = C * K,
               .stride_c = g.tiles * K},
              s);
         LC_LAUNCH(winograd_output_kernel<m>, out_grid, kWinogradBlock, 0, s, M.data(), g);
