@@ -77,7 +77,7 @@ struct ConvTask {
     int64_t N;
     ConvAxis y, x;
     int hop, step, depth;
-    unsigned row_tiles, column_tiles, x_classes;
+    unsigned row_tiles = 0, column_tiles = 0, x_classes = 0;
 };
 
 // Pixel `first` + offset of images of height x width pixels that follow each other.
@@ -95,22 +95,20 @@ struct ConvPixel {
 
 // Where a block of a ConvTask works.
 struct ConvPlace {
-    unsigned tile, row_tile, of_class;
-    int a, b;  // the class
+    int64_t first;  // the tile's first row, among those of its class
+    int a, b;       // the class
     ConvClass y, x;
-    int64_t first, rows;  // the tile's first row, and how many rows the class has
-    int column;           // the tile's first column
-    __device__ ConvPlace(const ConvTask& g, int tile_side)
-        : tile(blockIdx.x / g.column_tiles),
-          row_tile(tile % g.row_tiles),
-          of_class(tile / g.row_tiles),
-          a(int(of_class / g.x_classes)),
-          b(int(of_class % g.x_classes)),
+    int column;         // the tile's first column
+    int rows, columns;  // of the tile that exist
+    __device__ ConvPlace(const ConvTask& g, int tile)
+        : first(int64_t(blockIdx.x / g.column_tiles % g.row_tiles) * tile),
+          a(int(blockIdx.x / g.column_tiles / g.row_tiles / g.x_classes)),
+          b(int(blockIdx.x / g.column_tiles / g.row_tiles % g.x_classes)),
           y(g.y, g.hop, a),
           x(g.x, g.hop, b),
-          first(int64_t(row_tile) * tile_side),
-          rows(g.N * y.pixels * x.pixels),
-          column(int(blockIdx.x % g.column_tiles) * tile_side) {}
+          column(int(blockIdx.x % g.column_tiles) * tile),
+          rows(int(min(g.N * y.pixels * x.pixels - first, int64_t(tile)))),
+          columns(min(g.out.columns - column, tile)) {}
     __device__ ConvPixel pixel(int row) const { return {first, row, y.pixels, x.pixels}; }
     __device__ const float* filters(const ConvTask& g) const {
         const int64_t taps = int64_t(y.before) * g.x.taps + int64_t(y.taps) * x.before;
@@ -140,11 +138,11 @@ struct GatherFour {
         const ConvPixel p = at.pixel(row);
         h = p.i * g.step + at.y.origin, w = p.j * g.step + at.x.origin;
         in = g.in + ((p.n * g.y.in + h) * g.x.in + w) * g.depth + a_k();
-        if (at.first + row >= at.rows) h = kOutside;
+        if (row >= at.rows) h = kOutside;
         const int column = int(threadIdx.x) % (kTile / 4) * 4;
         b_k = int(threadIdx.x) / (kTile / 4), b_slot = b_k * kPitch + column;
         filters = at.filters(g) + int64_t(b_k) * g.out.columns + at.column + column;
-        if (at.column + column >= g.out.columns) b_k = kNever;
+        if (column >= at.columns) b_k = kNever;
         s = 0, rows_left = at.y.taps;
         left = rows_left > 0 && at.x.taps > 0 ? g.depth : 0;
     }
@@ -204,13 +202,13 @@ struct GatherAny {
             const ConvPixel p = at.pixel(row);
             h[e] = p.i * g.step + at.y.origin, w[e] = p.j * g.step + at.x.origin;
             in[e] = g.in + ((p.n * g.y.in + h[e]) * g.x.in + w[e]) * g.depth;
-            if (at.first + row >= at.rows) h[e] = kOutside;
+            if (row >= at.rows) h[e] = kOutside;
         }
         const int wide = max(at.x.taps, 1);  // no taps, no steps: but nobody divides by 0
         c = a_k() % g.depth, s = a_k() / g.depth % wide, r = a_k() / g.depth / wide;
         c_hop = kStep % g.depth, s_hop = kStep / g.depth % wide, r_hop = kStep / g.depth / wide;
         filters = at.filters(g) + int64_t(b_k()) * g.out.columns + at.column + b_column();
-        left = at.column + b_column() < g.out.columns ? at.y.taps * at.x.taps * g.depth - b_k() : 0;
+        left = b_column() < at.columns ? at.y.taps * at.x.taps * g.depth - b_k() : 0;
     }
     __device__ static int a_row() { return int(threadIdx.x) / kStep; }
     __device__ static int a_k() { return int(threadIdx.x) % kStep; }
@@ -251,13 +249,13 @@ struct ConvFilterTask {
     const float* dy;  // (N, P, Q, K)
     ConvOutput out;   // (slices, R, S, C, K), or dw where there is one slice
     int64_t pixels;   // N P Q
-    int slice;        // pixels of a slice
     int H, W, C, P, Q, S, stride, pad;
     int rows;  // R S C
     // From load to load: how far q u and p u move, and x; what x adds where a row of pixels or an image ends.
-    int q_hop, p_hop;
-    int64_t x_hop, x_row, x_image;
-    unsigned column_tiles;
+    int q_hop = 0, p_hop = 0;
+    int64_t x_hop = 0, x_row = 0, x_image = 0;
+    unsigned column_tiles = 0;
+    int slice = 0;  // pixels of a slice
 };
 
 // Where a block of it works.
@@ -276,10 +274,9 @@ struct ConvFilterPlace {
 template <int kTile, bool kFour>
 struct FilterLoader {
     static constexpr int kPitch = kTile + kPad;
-    static constexpr int kWide = kFour ? kTile / 4 : kTile;              // threads side by side
-    static constexpr int kLoads = kFour ? 1 : 4, kHop = kStep / kLoads;  // pixels from load to load
-    static_assert(2 * kTile / kWide == kHop);
-    const float* x;  // this thread's first element at its next pixel
+    static constexpr int kWide = kFour ? kTile / 4 : kTile;  // threads side by side
+    static constexpr int kHop = 2 * kTile / kWide;           // pixels from load to load
+    const float* x;                                          // this thread's first element at its next pixel
     const float* dy;
     int p, q;             // the pixel, times the stride
     int r, s;             // the tap of this thread's row, less pad
@@ -300,21 +297,24 @@ struct FilterLoader {
     __device__ static int k() { return int(threadIdx.x) / kWide; }
 
     __device__ __forceinline__ void load(const ConvFilterTask& g, const ConvFilterPlace&) {
-#pragma unroll
-        for (int e = 0; e < kLoads; ++e) {
-            const bool inside = unsigned(p + r) < unsigned(g.H) && unsigned(q + s) < unsigned(g.W);
-            if (kFour) {
-                float4 u = make_float4(0.0f, 0.0f, 0.0f, 0.0f), v = u;
-                if (inside && x_left > 0) u = ld4(x);
-                if (dy_left > 0) v = ld4(dy);
-                a[0] = u.x, a[1] = u.y, a[2] = u.z, a[3] = u.w;
-                b[0] = v.x, b[1] = v.y, b[2] = v.z, b[3] = v.w;
-            } else {
-                a[e] = inside && x_left > 0 ? *x : 0.0f;
-                b[e] = dy_left > 0 ? *dy : 0.0f;
-            }
+        if (kFour) {
+            float4 u = make_float4(0.0f, 0.0f, 0.0f, 0.0f), v = u;
+            if (reads_x(g)) u = ld4(x);
+            if (dy_left > 0) v = ld4(dy);
+            a[0] = u.x, a[1] = u.y, a[2] = u.z, a[3] = u.w;
+            b[0] = v.x, b[1] = v.y, b[2] = v.z, b[3] = v.w;
             next_pixel(g);
+        } else {
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                a[e] = reads_x(g) ? *x : 0.0f;
+                b[e] = dy_left > 0 ? *dy : 0.0f;
+                next_pixel(g);
+            }
         }
+    }
+    __device__ __forceinline__ bool reads_x(const ConvFilterTask& g) const {
+        return x_left > 0 && unsigned(p + r) < unsigned(g.H) && unsigned(q + s) < unsigned(g.W);
     }
 
     __device__ __forceinline__ void next_pixel(const ConvFilterTask& g) {
@@ -329,12 +329,12 @@ struct FilterLoader {
         if (kFour) {
             st4(&a_s[k()][outer()], make_float4(a[0], a[1], a[2], a[3]));
             st4(&b_s[k()][outer()], make_float4(b[0], b[1], b[2], b[3]));
-            return;
-        }
+        } else {
 #pragma unroll
-        for (int e = 0; e < kLoads; ++e) {
-            a_s[k() + e * kHop][outer()] = a[e];
-            b_s[k() + e * kHop][outer()] = b[e];
+            for (int e = 0; e < 4; ++e) {
+                a_s[k() + e * kHop][outer()] = a[e];
+                b_s[k() + e * kHop][outer()] = b[e];
+            }
         }
     }
 };
@@ -371,18 +371,18 @@ __device__ __forceinline__ void store_four(const ConvOutput& out, int64_t at, in
     }
 }
 
-// offset(row): where the row `row` below this thread's first one begins, of which `rows` exist.
-template <int kTile, class Offset, class P = GemmPlace<kTile>>
-__device__ __forceinline__ void store_tile(const float (&sum)[P::kRows][P::kCols], const ConvOutput& out, int64_t rows,
-                                           int column, Offset offset) {
+// row_at(row): where the row `row` below this thread's first one begins; negative where there is none.
+template <int kTile, class RowAt, class P = GemmPlace<kTile>>
+__device__ __forceinline__ void store_tile(const float (&sum)[P::kRows][P::kCols], const ConvOutput& out, int column,
+                                           RowAt row_at) {
 #pragma unroll
     for (int i = 0; i < P::kRows; ++i) {
-        const int row = i / kCell * P::kRowHop + i % kCell;
-        if (row >= rows) break;
-        const int64_t at = offset(row) + column;
+        const int64_t at = row_at(i / kCell * P::kRowHop + i % kCell);
+        if (at < 0) break;
 #pragma unroll
         for (int j = 0; j < P::kColCells; ++j) {
-            store_four(out, at + j * P::kColHop, out.columns - column - j * P::kColHop, &sum[i][j * kCell]);
+            const int place = column + j * P::kColHop;
+            store_four(out, at + place, out.columns - place, &sum[i][j * kCell]);
         }
     }
 }
@@ -409,21 +409,24 @@ __device__ __forceinline__ void walk(float (&sum)[P::kRows][P::kCols], Loader& l
 template <int kTile, bool kFour>
 __global__ void __launch_bounds__(2 * kTile, kTile == 128 ? 2 : 4) conv2d_kernel(ConvTask g) {
     const ConvPlace where(g, kTile);
-    if (where.first >= where.rows) return;  // the whole block: this class has fewer tiles than the first
-    using Loader = std::conditional_t<kFour, GatherFour<kTile>, GatherAny<kTile>>;
+    if (where.rows <= 0) return;          // the whole block: this class has fewer tiles than the first
+    LC_SHARED(int64_t, row_at, [kTile]);  // where the rows of the tile begin, or -1: they wait here during the walk
+    if (const int row = int(threadIdx.x); row < kTile) {
+        const ConvPixel p = where.pixel(row);
+        const int64_t y = p.n * g.y.out + p.i * g.hop + where.a, x = p.j * g.hop + where.b;
+        row_at[row] = row < where.rows ? (y * g.x.out + x) * g.out.columns : -1;
+    }
+    __syncthreads();  // where there are no taps, no other barrier comes before the end
+
     using Place = GemmPlace<kTile>;
     const Place at;
     float sum[Place::kRows][Place::kCols] = {};
+    using Loader = std::conditional_t<kFour, GatherFour<kTile>, GatherAny<kTile>>;
     Loader loader(g, where);
     walk<kTile>(sum, loader, g, where, Loader::steps(g, where), at);
-
-    add_bias<kTile>(sum, g.out, where.column + at.column);
-    store_tile<kTile>(sum, g.out, where.rows - where.first - at.row, where.column + at.column, [&](int row) {
-        if (g.hop == 1) return (where.first + at.row + row) * g.out.columns;
-        const ConvPixel p = where.pixel(at.row + row);
-        const int64_t y = p.i * g.hop + where.a, x = p.j * g.hop + where.b;
-        return ((p.n * g.y.out + y) * g.x.out + x) * g.out.columns;
-    });
+    const int column = where.column + at.column;
+    add_bias<kTile>(sum, g.out, column);
+    store_tile<kTile>(sum, g.out, column, [&](int row) { return row_at[at.row + row]; });
 }
 
 template <int kTile, bool kFour>
@@ -435,9 +438,10 @@ __global__ void __launch_bounds__(2 * kTile, kTile == 128 ? 2 : 4) conv2d_bwd_fi
     FilterLoader<kTile, kFour> loader(g, where);
     walk<kTile>(sum, loader, g, where, (where.pixels + kStep - 1) / kStep, at);
 
-    const int64_t first = int64_t(blockIdx.y) * g.rows + where.row + at.row;
-    store_tile<kTile>(sum, g.out, g.rows - where.row - at.row, where.column + at.column,
-                      [&](int row) { return (first + row) * g.out.columns; });
+    const int first = where.row + at.row;
+    const int64_t slice = int64_t(blockIdx.y) * g.rows;
+    store_tile<kTile>(sum, g.out, where.column + at.column,
+                      [&](int row) { return first + row < g.rows ? (slice + first + row) * g.out.columns : -1; });
 }
 
 // dw = the parts of all slices, in their order.

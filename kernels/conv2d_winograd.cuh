@@ -77,10 +77,10 @@ struct WinogradTask {
     ConvOutput y;    // (N, P, Q, K)
     int64_t N;
     int H, W, C, P, Q, pad;
-    int tile_rows, tile_columns;  // of an image
+    int tile_rows = 0, tile_columns = 0;  // of an image
     // The slice of tiles in work: its first tile is the tile `skip` of image `image`.
-    int64_t image;
-    int skip, tiles;
+    int64_t image = 0;
+    int skip = 0, tiles = 0;
 };
 
 // A thread's tile and channel, of `channels`.
