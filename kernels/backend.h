@@ -14,6 +14,7 @@
 #include "kernels/adam.h"
 #include "kernels/affine.h"
 #include "kernels/check.h"
+#include "kernels/conv2d.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/eltwise.h"
 #include "kernels/gemm.h"
@@ -32,39 +33,43 @@ namespace lc {
 
 // The inventory.  A new op is a line here, its contract above, op.cpp, op.cu, and a case list in tests/ops/.
 //
-//        op               contract            what it computes
-#define LC_ALL_OPS(X)                                                                        \
-    X(add)              /* eltwise.h           x + y                                      */ \
-    X(scale)            /* eltwise.h           a x                                        */ \
-    X(bias)             /* eltwise.h           x + b, b added to every row                */ \
-    X(relu)             /* eltwise.h           max(x, 0)                                  */ \
-    X(relu_bwd)         /* eltwise.h           dy where y > 0                             */ \
-    X(softplus)         /* eltwise.h           ln(1 + exp(x))                             */ \
-    X(softplus_bwd)     /* eltwise.h           dy (1 - exp(-y))                           */ \
-    X(dropout)          /* eltwise.h           x / (1 - p) where kept, and its backward   */ \
-    X(row_reduce)       /* reduce.h            sum, mean or max of each row               */ \
-    X(col_reduce)       /* reduce.h            sum, mean or max of each column            */ \
-    X(row_argmax)       /* reduce.h            place of the maximum of each row           */ \
-    X(col_argmax)       /* reduce.h            place of the maximum of each column        */ \
-    X(softmax)          /* softmax.h           exp(x - max) / sum                         */ \
-    X(log_softmax)      /* softmax.h           x - max - ln sum                           */ \
-    X(softmax_bwd)      /* softmax.h           y (dy - sum dy y)                          */ \
-    X(log_softmax_bwd)  /* softmax.h           dy - exp(y) sum dy                         */ \
-    X(cross_entropy)    /* cross_entropy.h     -ln softmax of the label, and its gradient */ \
-    X(gemm)             /* gemm.h              alpha op(A) op(B) + beta C, batched        */ \
-    X(affine)           /* affine.h            a + w x + b by columns                     */ \
-    X(affine_bwd)       /* affine.h            sums of dy x and dy along columns          */ \
-    X(standardise)      /* affine.h            (x - mean) inverse                         */ \
-    X(col_moment2)      /* affine.h            mean of (x - mean)^2 of each column        */ \
-    X(gather_rows)      /* affine.h            rows of a table by index                   */ \
-    X(adam)             /* adam.h              one step of the optimiser                  */ \
-    X(nw_smooth)        /* nw_smooth.h         class probabilities of the neighbourhood   */ \
-    X(nw_smooth_bwd)    /* nw_smooth_bwd.h     its gradients                              */ \
-    X(nw_bandwidth)     /* nw_bandwidth.h      its leave-one-out loss for many bandwidths */ \
-    X(js_ce_loss)       /* js_ce_loss.h        distance of p and theta, -ln theta, grads  */ \
-    X(knn)              /* knn.h               distances of the k nearest neighbours      */ \
-    X(local_error)      /* local_error.h       mean of p - y around each row, per class   */ \
-    X(local_error_null) /* local_error_null.h  the same for labels drawn at random        */
+//        op                contract            what it computes
+#define LC_ALL_OPS(X)                                                                         \
+    X(add)               /* eltwise.h           x + y                                      */ \
+    X(scale)             /* eltwise.h           a x                                        */ \
+    X(bias)              /* eltwise.h           x + b, b added to every row                */ \
+    X(relu)              /* eltwise.h           max(x, 0)                                  */ \
+    X(relu_bwd)          /* eltwise.h           dy where y > 0                             */ \
+    X(softplus)          /* eltwise.h           ln(1 + exp(x))                             */ \
+    X(softplus_bwd)      /* eltwise.h           dy (1 - exp(-y))                           */ \
+    X(dropout)           /* eltwise.h           x / (1 - p) where kept, and its backward   */ \
+    X(row_reduce)        /* reduce.h            sum, mean or max of each row               */ \
+    X(col_reduce)        /* reduce.h            sum, mean or max of each column            */ \
+    X(row_argmax)        /* reduce.h            place of the maximum of each row           */ \
+    X(col_argmax)        /* reduce.h            place of the maximum of each column        */ \
+    X(softmax)           /* softmax.h           exp(x - max) / sum                         */ \
+    X(log_softmax)       /* softmax.h           x - max - ln sum                           */ \
+    X(softmax_bwd)       /* softmax.h           y (dy - sum dy y)                          */ \
+    X(log_softmax_bwd)   /* softmax.h           dy - exp(y) sum dy                         */ \
+    X(cross_entropy)     /* cross_entropy.h     -ln softmax of the label, and its gradient */ \
+    X(gemm)              /* gemm.h              alpha op(A) op(B) + beta C, batched        */ \
+    X(conv2d)            /* conv2d.h            images convolved with filters, bias, relu  */ \
+    X(conv2d_prepare)    /* conv2d.h            filters as a backend wants them            */ \
+    X(conv2d_bwd_data)   /* conv2d.h            its gradient for the images                */ \
+    X(conv2d_bwd_filter) /* conv2d.h            its gradient for the filters               */ \
+    X(affine)            /* affine.h            a + w x + b by columns                     */ \
+    X(affine_bwd)        /* affine.h            sums of dy x and dy along columns          */ \
+    X(standardise)       /* affine.h            (x - mean) inverse                         */ \
+    X(col_moment2)       /* affine.h            mean of (x - mean)^2 of each column        */ \
+    X(gather_rows)       /* affine.h            rows of a table by index                   */ \
+    X(adam)              /* adam.h              one step of the optimiser                  */ \
+    X(nw_smooth)         /* nw_smooth.h         class probabilities of the neighbourhood   */ \
+    X(nw_smooth_bwd)     /* nw_smooth_bwd.h     its gradients                              */ \
+    X(nw_bandwidth)      /* nw_bandwidth.h      its leave-one-out loss for many bandwidths */ \
+    X(js_ce_loss)        /* js_ce_loss.h        distance of p and theta, -ln theta, grads  */ \
+    X(knn)               /* knn.h               distances of the k nearest neighbours      */ \
+    X(local_error)       /* local_error.h       mean of p - y around each row, per class   */ \
+    X(local_error_null)  /* local_error_null.h  the same for labels drawn at random        */
 
 enum class Copy { to_device, to_host, on_device };
 

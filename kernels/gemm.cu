@@ -34,17 +34,13 @@
 // Profile  `make sim-profile OP=gemm`
 #include <algorithm>
 
-#include "kernels/device.cuh"
 #include "kernels/gemm.h"
+#include "kernels/gemm_tile.cuh"
 #if defined(LC_HAVE_CUBLAS) || defined(LC_HAVE_CUTLASS)
     #include "kernels/gemm_nvidia.h"
 #endif
 
 namespace lc::LC_CUDA_NS {
-
-constexpr int kStep = 8;  // k per pair of tiles
-constexpr int kPad = 4;   // floats behind each row of a shared tile
-constexpr int kCell = 4;  // C is owned in cells of 4 x 4
 
 // A and B look alike from here: `outer` is m for A and n for B, element (outer, k) lies at outer * outer_stride +
 // k * k_stride, and one of the two strides is 1.
@@ -140,49 +136,6 @@ struct GemmStager {
         }
     }
 };
-
-// ---- the product of two tiles ---------------------------------------------------------------------------------------
-
-// Which elements of the tile of C a thread owns: cells at row + i * kRowHop, column + j * kColHop.
-template <int kTile>
-struct GemmPlace {
-    static constexpr int kRowHop = 64, kColHop = kTile / 2;
-    static constexpr int kRowCells = kTile / kRowHop, kColCells = 2;
-    static constexpr int kRows = kRowCells * kCell, kCols = kColCells * kCell;  // elements per thread
-    int row, column;
-    __device__ GemmPlace() {
-        constexpr int kWarpsWide = kTile / 64;
-        const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
-        row = (warp / kWarpsWide * 4 + lane / 8) * kCell;
-        column = (warp % kWarpsWide * 8 + lane % 8) * kCell;
-    }
-};
-
-template <int kCells>
-static __device__ __forceinline__ void load_cells(float (&v)[kCells * kCell], const float* from, int hop) {
-#pragma unroll
-    for (int i = 0; i < kCells; ++i) {
-        const float4 q = ld4(from + i * hop);
-        v[i * 4] = q.x, v[i * 4 + 1] = q.y, v[i * 4 + 2] = q.z, v[i * 4 + 3] = q.w;
-    }
-}
-
-template <int kTile, class P = GemmPlace<kTile>>
-static __device__ __forceinline__ void multiply_tiles(float (&sum)[P::kRows][P::kCols],
-                                                      const float (&a_s)[kStep][kTile + kPad],
-                                                      const float (&b_s)[kStep][kTile + kPad], P at) {
-#pragma unroll
-    for (int k = 0; k < kStep; ++k) {
-        float a[P::kRows], b[P::kCols];
-        load_cells<P::kRowCells>(a, &a_s[k][at.row], P::kRowHop);
-        load_cells<P::kColCells>(b, &b_s[k][at.column], P::kColHop);
-#pragma unroll
-        for (int i = 0; i < P::kRows; ++i) {
-#pragma unroll
-            for (int j = 0; j < P::kCols; ++j) sum[i][j] += a[i] * b[j];  // nvcc fuses the two
-        }
-    }
-}
 
 // ---- from registers to C --------------------------------------------------------------------------------------------
 
