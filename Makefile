@@ -5,6 +5,7 @@
 MODE  ?= release
 ARCHS ?= 80 86 89 90
 CXX   := $(if $(filter default,$(origin CXX)),$(if $(filter release debug,$(MODE)),g++,clang++),$(CXX))#  clang++ compiles sanitizers twice as fast
+OPENCV ?= $(shell pkg-config --exists opencv4 2>/dev/null && echo 1)#  empty: without it, and without its image formats
 NVCC  ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 -include config.mk                        # local overrides (NVCC=, ARCHS=, CXX=); never committed
 
@@ -51,7 +52,8 @@ CPU_OBJ := $(call obj,$B,$(wildcard kernels/*.cpp))
 CUDA_OBJ:= $(if $(NVCC),$(if $(filter release debug,$(MODE)),$(foreach f,$(KERNELS) $(NVIDIA),$(if $(filter kernels/gemm%,$f),$(GB),$(CB))/$f.o)))
 SIM_RT  := $(call obj,$B,$(filter-out kernels/sim/occupancy.cpp,$(wildcard kernels/sim/*.cpp)))
 PROGRAMS:= localcal fashion#              their main() is in experiments/NAME.cpp
-LAYERS  := $(call obj,$B,$(wildcard data/*.cpp nn/*.cpp calib/*.cpp metrics/*.cpp))
+DATA_OBJ:= $(call obj,$B,$(filter-out data/decode_opencv.cpp,$(wildcard data/*.cpp)))
+LAYERS  := $(DATA_OBJ) $(call obj,$B,$(wildcard nn/*.cpp calib/*.cpp metrics/*.cpp))
 COMMANDS:= $(call obj,$B,$(wildcard experiments/cmd_*.cpp))
 LIB_OBJ := $(filter-out $(PROGRAMS:%=$B/experiments/%.o) $(COMMANDS),$(call obj,$B,$(wildcard experiments/*.cpp))) $(LAYERS)
 sim_obj  = $(patsubst %,$B/$1/%.o,$(KERNELS)) $(if $(NVCC),$(patsubst %,$B/$1/%.ptx.o,$(KERNELS))) $(SIM_RT)
@@ -154,6 +156,11 @@ link = @mkdir -p $(@D); echo "  link     $@"; $(CXX) $(CXXFLAGS) $^ -rdynamic -o
 $L/bin/localcal: $(COMMANDS)
 $(PROGRAMS:%=$L/bin/%): $L/bin/%: $B/experiments/%.o $(LIB_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,$(CUDALIBS))
 $L/tests/ops: $(HARNESS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest $(CUDALIBS))
+# OpenCV only where images are read: it brings so many shared libraries that a program starts 0.3 s later.
+WITH_OPENCV := $(if $(OPENCV),$L/tests/unit $(patsubst %,$L/bin/%,$(filter finetune extract,$(PROGRAMS))))
+$(WITH_OPENCV): $B/data/decode_opencv.o
+$(WITH_OPENCV): LIBS += -lopencv_imgcodecs -lopencv_core
+$B/data/decode_opencv.o: CXXFLAGS += $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I opencv4 2>/dev/null))
 $L/tests/unit: $(call obj,$B,$(UNIT_SRC) tests/harness.cpp) $(LIB_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest -lgtest_main $(CUDALIBS))
 define sim_programs
 $L/tests/ops_$1: $(HARNESS) $B/tests/engines_sim.o $(CPU_OBJ) $(call sim_obj,$1) ; $$(call link,-lgtest)
@@ -162,5 +169,5 @@ $L/tests/ptx_$1: $B/tests/test_ptx.o $B/$1/tests/ptx_opcodes.cu.ptx.o $(SIM_RT) 
 endef
 $(foreach k,sim checked,$(eval $(call sim_programs,$k)))
 $L/bench/%: $B/tests/bench/%.o $B/tests/bench/peak.o $B/tests/harness.o $(call obj,$B,$(wildcard tests/ops/*.cpp)) $(LAYERS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lbenchmark $(CUDALIBS))
-$L/fuzz/%: $B/tests/fuzz/%.o $(call obj,$B,$(wildcard data/*.cpp)) ; $(call link,-fsanitize=fuzzer)
+$L/fuzz/%: $B/tests/fuzz/%.o $(DATA_OBJ) ; $(call link,-fsanitize=fuzzer)
 -include $(shell find build -name '*.d' 2>/dev/null)

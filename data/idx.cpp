@@ -2,6 +2,7 @@
 #include "data/idx.h"
 
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "data/file.h"
@@ -68,6 +69,16 @@ void check_dimensions(const IdxArray& a, size_t wanted, const char* what, const 
                        "; give the file of " + what);
 }
 
+std::string file_in(const std::string& folder, const std::string& name) {
+    for (const char* ending : {".gz", ""}) {
+        const std::string path = (std::filesystem::path(folder) / (name + ending)).string();
+        std::error_code unreadable;
+        if (std::filesystem::exists(path, unreadable)) return path;
+    }
+    refuse(folder, "expected the four files of Fashion-MNIST or another set of its kind, found no " + name +
+                       ".gz; install the Debian package dataset-fashion-mnist, or name the folder that has them");
+}
+
 }  // namespace
 
 IdxArray parse_idx(Bytes file, const std::string& source) {
@@ -95,6 +106,23 @@ std::vector<int32_t> read_idx_labels(const std::string& path) {
     const IdxArray a = read_idx(path);
     check_dimensions(a, 1, "labels", path);
     return {a.values.begin(), a.values.end()};
+}
+
+IdxSet read_idx_set(const std::string& folder, const std::string& set, int64_t classes) {
+    const std::string image_file = file_in(folder, set + "-images-idx3-ubyte");
+    const std::string label_file = file_in(folder, set + "-labels-idx1-ubyte");
+    IdxSet x = {read_idx_images(image_file), read_idx_labels(label_file)};
+    if (x.images.pixels.empty()) refuse(image_file, "expected images, found none; copy the file again");
+    if (int64_t(x.labels.size()) != x.images.n) {
+        refuse(label_file, "expected a label for each of " + std::to_string(x.images.n) + " images, found " +
+                               std::to_string(x.labels.size()) + "; the two files do not belong together");
+    }
+    for (const int32_t y : x.labels) {
+        if (y < classes) continue;
+        refuse(label_file, "expected labels 0 to " + std::to_string(classes - 1) + ", found " + std::to_string(y) +
+                               "; this is another data set");
+    }
+    return x;
 }
 
 }  // namespace lc

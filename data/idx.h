@@ -30,4 +30,11 @@ struct IdxImages {
 IdxImages read_idx_images(const std::string& path);             // refuses what has not three dimensions
 std::vector<int32_t> read_idx_labels(const std::string& path);  // (n); refuses what has not one
 
+struct IdxSet {
+    IdxImages images;
+    std::vector<int32_t> labels;  // one per image, in [0, classes)
+};
+// The training set ("train") or test set ("t10k") in a folder with the four files of MNIST and its relatives.
+IdxSet read_idx_set(const std::string& folder, const std::string& set, int64_t classes);
+
 }  // namespace lc

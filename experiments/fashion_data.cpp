@@ -2,7 +2,6 @@
 #include "experiments/fashion_data.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "data/file.h"
 #include "data/hash.h"
@@ -12,32 +11,13 @@
 namespace lc {
 namespace {
 
-std::string file_in(const std::string& folder, const std::string& name) {
-    for (const char* ending : {".gz", ""}) {
-        const std::string path = (std::filesystem::path(folder) / (name + ending)).string();
-        if (std::filesystem::exists(path)) return path;
-    }
-    refuse(folder, "expected the four files of Fashion-MNIST, found no " + name +
-                       ".gz; install the Debian package dataset-fashion-mnist, or name the folder with --images");
-}
-
 // The rows of the training set ("train") or test set ("t10k").
 ImageRows read_rows(const std::string& folder, const std::string& set) {
-    const std::string image_file = file_in(folder, set + "-images-idx3-ubyte");
-    const std::string label_file = file_in(folder, set + "-labels-idx1-ubyte");
-    IdxImages images = read_idx_images(image_file);
-    ImageRows rows = {images.n, images.height * images.width, std::move(images.pixels), read_idx_labels(label_file)};
+    IdxSet x = read_idx_set(folder, set, kFashionClasses);
+    ImageRows rows = {x.images.n, x.images.height * x.images.width, std::move(x.images.pixels), std::move(x.labels)};
     if (rows.n < 20 || rows.d < 1) {
-        refuse(image_file, "expected 20 images or more, found " + std::to_string(rows.n) + " of " +
-                               std::to_string(rows.d) + " pixels; copy the file again");
-    }
-    if (int64_t(rows.labels.size()) != rows.n) {
-        refuse(label_file, "expected a label for each of " + std::to_string(rows.n) + " images, found " +
-                               std::to_string(rows.labels.size()) + "; the two files do not belong together");
-    }
-    const int32_t most = *std::max_element(rows.labels.begin(), rows.labels.end());
-    if (most >= kFashionClasses) {
-        refuse(label_file, "expected labels 0 to 9, found " + std::to_string(most) + "; this is another data set");
+        refuse(folder, "expected 20 images or more in every part, found " + std::to_string(rows.n) + " of " +
+                           std::to_string(rows.d) + " pixels in " + set + "; copy the files again");
     }
     return rows;
 }
