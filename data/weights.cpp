@@ -29,7 +29,7 @@ const SafeTensor* Weights::find(const std::string& name) const {
     return found == tensors.end() ? nullptr : &*found;
 }
 
-Weights read_weights(const std::string& path) {
+Weights read_weights(const std::string& path, const std::string& or_else) {
     if (std::filesystem::is_directory(path)) {
         const std::filesystem::path model = std::filesystem::path(path) / "model.json";
         if (!std::filesystem::exists(model))
@@ -47,7 +47,8 @@ Weights read_weights(const std::string& path) {
     if (begins(bytes, 257, "ustar"))
         found = "a tar archive, as PyTorch wrote before 2017; load and save it with a PyTorch of today";
     if (begins(bytes, 0, "\x89HDF")) found = "HDF5, as Keras writes; save the weights as .safetensors";
-    refuse(path, "expected weights (.safetensors, PyTorch's .pth, TensorFlow.js' model.json), found " + found);
+    refuse(path,
+           "expected " + or_else + "weights (.safetensors, PyTorch's .pth, TensorFlow.js' model.json), found " + found);
 }
 
 }  // namespace lc

@@ -25,6 +25,7 @@ struct Weights {
     const SafeTensor* find(const std::string& name) const;
 };
 
-Weights read_weights(const std::string& path);  // a folder: the model.json in it
+// A folder is the model.json in it.  `or_else` is what a refusal says was expected too, such as "arrays or ".
+Weights read_weights(const std::string& path, const std::string& or_else = "");
 
 }  // namespace lc

@@ -47,7 +47,7 @@ size_t find_end_record(Bytes archive, const std::string& source) {  // it ends w
             if (load<uint32_t>(archive, at) == kEnd && load<uint16_t>(archive, at + 20) == last - at) return at;
         }
     }
-    refuse(source, "expected a zip archive, found no end record; the file is cut short or no .npz: write it again");
+    refuse(source, "expected a zip archive, found no end record; the file is cut short: copy it again");
 }
 
 struct Directory {
@@ -92,7 +92,7 @@ ZipEntry read_record(Bytes record, size_t name_size, size_t extra_size, const st
     if (flags & 1) refuse(source, "'" + e.name + "' is encrypted; write the file without a password");
     if (method != 0 && method != 8) {
         refuse(source, "expected '" + e.name + "' stored or deflated (0 or 8), found compression method " +
-                           std::to_string(method) + "; write the file with numpy.savez or numpy.savez_compressed");
+                           std::to_string(method) + "; write it with numpy.savez, or torch.save for weights");
     }
     e.deflated = method == 8;
     e.crc = load<uint32_t>(record, 16);

@@ -69,7 +69,7 @@ FileReport describe_npz(const std::string& path, bool with_stats) {
 }
 
 FileReport describe_weights(const std::string& path, bool with_stats) {
-    const Weights file = read_weights(path);
+    const Weights file = read_weights(path, "arrays (.npy, .npz) or ");
     FileReport report = {path, file.format, file.metadata, {}};
     for (const SafeTensor& t : file.tensors) {
         report.items.push_back({t.name, t.shape, t.dtype, {}});

@@ -31,6 +31,11 @@ inline std::string refusal(const std::function<void()>& f) {
     return "nothing was refused";
 }
 
+inline void expect_refusal(const std::function<void()>& f, const std::string& reason) {
+    const std::string found = refusal(f);
+    EXPECT_NE(found.find(reason), std::string::npos) << found << "\nand not: " << reason;
+}
+
 class FolderTest : public testing::Test {  // a temporary folder per test
   protected:
     FolderTest() { std::filesystem::create_directories(folder_); }

@@ -19,7 +19,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/fuzz"))
-import seeds  # writes .npy, .npz and .safetensors with the standard library alone
+import seeds  # writes every format with the standard library alone
 LOCALCAL = os.environ.get("LOCALCAL", str(ROOT / "build/bin/localcal"))
 
 
@@ -233,6 +233,22 @@ class Inspect(CliTest):
             {"w": ("F32", [2, 1], struct.pack("<2f", 0.5, -2)), "n": ("I64", [], struct.pack("<q", 7))},
             {"schema": "localcal.calibrator/1", "note": "two\nlines \x1b[2J"}))
 
+    def test_weights(self):
+        (self.folder / "tfjs").mkdir()
+        files = [self.file("d.pth", seeds.torch_zip(seeds.torch_pickle(), seeds.STORAGES)),
+                 self.file("e.pth", seeds.torch_legacy(seeds.torch_pickle(), seeds.STORAGES)), str(self.folder / "tfjs")]
+        self.file("tfjs/model.json", seeds.tfjs_model(["w.bin"]))
+        self.file("tfjs/w.bin", seeds.TFJS_DATA)
+        result = json.loads(self.good("inspect", "--json", "--stats", *files))["files"]
+        self.assertEqual([f["format"] for f in result], ["torch zip", "torch legacy", "tfjs"])
+        self.assertEqual([f["metadata"] for f in result], [{"epoch": "7"}, {"epoch": "7"}, {"format": "layers-model"}])
+        for torch in result[:2]:
+            self.assertEqual([tuple(a.values()) for a in torch["arrays"]], [
+                ("w", [3, 2], "F32", {"min": 0, "max": 5, "nan": 0, "inf": 0}),
+                ("n", [], "I64", {"min": 9, "max": 9, "nan": 0, "inf": 0})])
+        self.assertEqual([tuple(a.values())[:3] for a in result[2]["arrays"]], [("a/kernel", [2, 2], "F32"), ("n", [], "I32")])
+        self.assertIn("  epoch: 7\nname  shape   type\nw     (3, 2)  F32\n", self.good("inspect", files[0]))
+
     def test_json(self):
         paths = [self.npy(), self.npz(), self.safetensors()]
         result = json.loads(self.good("inspect", *paths, "--json"))
@@ -276,10 +292,10 @@ class Inspect(CliTest):
         self.assertIn("expected a readable file, found: No such file", self.refused("inspect", "/no/such/file.npy"))
         self.assertIn("expected a file, found a folder", self.refused("inspect", str(self.folder)))
         self.assertIn("found an empty file", self.refused("inspect", self.file("e.npy", b"")))
-        self.assertIn("expected a .npy, .npz or .safetensors file, found other bytes",
+        self.assertIn("expected arrays (.npy, .npz) or weights (.safetensors, PyTorch's .pth, TensorFlow.js' model.json), found other bytes",
                       self.refused("inspect", self.file("e.csv", b"1,2,3\n4,5,6\n")))
-        self.assertIn("found 'archive/data.pkl' in it",
-                      self.refused("inspect", self.file("e.pth", self.zip_of("archive/data.pkl"))))
+        self.assertIn("found 'os.system', which is not run", self.refused("inspect", self.file(
+            "e.pth", seeds.torch_zip(b"\x80\2cos\nsystem\nX\4\0\0\0true\x85R.", {}))))
         for make in (self.npy, self.npz, self.safetensors):
             whole = pathlib.Path(make()).read_bytes()
             self.refused("inspect", make(), self.file("cut", whole[:-1]))  # nothing of the good one is printed either

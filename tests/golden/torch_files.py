@@ -41,21 +41,18 @@ def saved(value, **options):
     return out.getvalue()
 
 
-print(f"""// torch_files.h -- made by tests/golden/torch_files.py with PyTorch {torch.__version__.split("+")[0]}.  Each is a gzip file, in hexadecimal digits.
-#pragma once
-
-namespace golden {{
-""")
-objects = {"Types": every_type(), "Views": views(), "Checkpoint": checkpoint()}
-for name, value in objects.items():
-    for kind, options in (("Zip", {}), ("Legacy", {"_use_new_zipfile_serialization": False}),
-                          ("Zip5", {"pickle_protocol": 5}),
-                          ("Legacy4", {"_use_new_zipfile_serialization": False, "pickle_protocol": 4})):
-        if kind[-1].isdigit() and name != "Checkpoint":
-            continue
-        data = saved(value, **options)
-        packed = gzip.compress(data, 9, mtime=0)
-        import sys; print(name, kind, len(data), len(packed), file=sys.stderr)
-        print(f"const char k{name}{kind}[] =")
-        print("\n".join(f'    "{line}"' for line in textwrap.wrap(packed.hex(), 112)) + ";")
+FILES = {
+    "TypesZip": (every_type(), {}),
+    "TypesLegacy": (every_type(), {"_use_new_zipfile_serialization": False, "pickle_protocol": 4}),
+    "ViewsZip": (views(), {}),
+    "ViewsLegacy": (views(), {"_use_new_zipfile_serialization": False}),
+    "CheckpointZip": (checkpoint(), {"pickle_protocol": 5}),
+    "CheckpointLegacy": (checkpoint(), {"_use_new_zipfile_serialization": False}),
+}
+print(f"// torch_files.h -- made by tests/golden/torch_files.py with PyTorch {torch.__version__.split('+')[0]}: gzip files, in hexadecimal digits.")
+print("#pragma once\n\nnamespace golden {\n")
+for name, (value, options) in FILES.items():
+    packed = gzip.compress(saved(value, **options), 9, mtime=0)
+    print(f"const char k{name}[] =")
+    print("\n".join(f'    "{line}"' for line in textwrap.wrap(packed.hex(), 112)) + ";")
 print("\n}  // namespace golden")
