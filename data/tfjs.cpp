@@ -17,7 +17,7 @@ using Bytes = std::span<const std::byte>;
 using Shards = std::function<Bytes(const std::string& name)>;
 
 constexpr size_t kMaxJson = 100'000'000;
-constexpr int kMaxDepth = 64;  // the layers of a network within networks, which we skip, nest too
+constexpr int kMaxDepth = 64;  // the layers of a network within networks nest too
 
 [[noreturn]] void damaged(const std::string& source, const std::string& expected_and_found) {
     refuse(source, "expected " + expected_and_found + "; the file is damaged or no model.json: copy it again");
@@ -25,9 +25,9 @@ constexpr int kMaxDepth = 64;  // the layers of a network within networks, which
 
 json parse(Bytes text, const std::string& path) {
     if (text.size() > kMaxJson) damaged(path, "at most 100 MB of JSON, found " + std::to_string(text.size()));
-    const auto watch = [&](int depth, json::parse_event_t event, const json& value) {
+    const auto watch = [&](int depth, json::parse_event_t, const json&) {
         if (depth > kMaxDepth) damaged(path, "JSON of at most 64 levels, found more");
-        return event != json::parse_event_t::key || depth != 1 || value != "modelTopology";  // large, and not needed
+        return true;
     };
     try {
         const char* begin = reinterpret_cast<const char*>(text.data());
@@ -116,6 +116,22 @@ SafeTensor read_weight(const json& weight, Bytes& rest, const std::string& path)
     return t;
 }
 
+// The epsilon of the batch normalisations, which is no weight but part of what the weights mean: all that there are, as text.
+std::string epsilons(const json& model) {
+    static const json::json_pointer kLayers("/modelTopology/model_config/config/layers"), kClass("/class_name"),
+        kEpsilon("/config/epsilon");
+    std::set<std::string> found;
+    if (model.contains(kLayers) && model.at(kLayers).is_array()) {
+        for (const json& layer : model.at(kLayers)) {
+            if (!layer.contains(kClass) || layer.at(kClass) != "BatchNormalization") continue;
+            if (layer.contains(kEpsilon)) found.insert(layer.at(kEpsilon).dump(-1, ' ', true).substr(0, 40));
+        }
+    }
+    std::string text;
+    for (const std::string& e : found) text += (text.empty() ? "" : ", ") + e;
+    return text;
+}
+
 }  // namespace
 
 Weights parse_tfjs(Bytes text, const std::string& path, const Shards& shard) {
@@ -137,6 +153,7 @@ Weights parse_tfjs(Bytes text, const std::string& path, const Shards& shard) {
     for (const auto& [key, value] : model.items()) {
         if (value.is_string()) result.metadata[key] = value;
     }
+    if (const std::string eps = epsilons(model); !eps.empty()) result.metadata["bn_eps"] = eps;
     result.keeps_alive = groups;
     return result;
 }

@@ -5,6 +5,7 @@
 //                                                         "dtype": "float32"}, ...]}, ...], ...}
 //          The weights of a group lie one after another in its files, which are one text cut into pieces: a tensor may
 //          begin in one and end in the next.
+//          Keras models say more: metadata["bn_eps"] is the epsilon of their batch normalisations.
 // Reads    float32, int32, uint8, bool.  Quantised weights, strings and complex numbers are refused by name.
 // Hostile  names that leave the folder, files or weights that repeat, sizes that do not add up: refused.  Memory is
 //          asked for by the size of the files that are there, not by what model.json claims.

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 struct Options {
     std::string model, network, weights, data, part = "all", output;
-    InputOptions input;
+    PictureOptions input;
     bool size_given = false, fit_given = false, normalise_given = false;
     int64_t batch = 32, limit = 0;
 };
@@ -34,7 +34,7 @@ struct Options {
 
 struct Network {
     std::unique_ptr<ResNet> net;
-    InputOptions input;
+    PictureOptions input;
     std::string hash;                       // of its weights
     int64_t train_share = 45, validation_share = 10;
 };
@@ -57,7 +57,7 @@ Network open_network(const Backend& b, const Options& o) {
             refuse(o.model, "expected a classifier.safetensors that finetune wrote, found other weights; give them as "
                             "--weights with --network NAME");
         }
-        n.input = restore_input_options(file.metadata);
+        n.input = restore_picture_options(file.metadata);
         const std::string split = meta("split");
         if (std::sscanf(split.c_str(), "%ld:%ld", &n.train_share, &n.validation_share) != 2) {
             refuse(o.model, "expected its split as 45:10, found '" + split + "'");
@@ -248,7 +248,7 @@ const Command kExtract = {
             ->check(CLI::IsMember({"all", "train", "validation", "rest"}))
             ->type_name("");
         app.add_option("-o,--output", o->output, "the .npz to write")->required()->type_name("FILE");
-        add_input_options(app, o->input);
+        add_picture_options(app, o->input);
         add_count(app, "--batch", o->batch, 1, 4096, "images at a time (32)");
         add_count(app, "--limit", o->limit, 1, 1'000'000'000, "the first N images only");
         return [o, &app, &common] {

@@ -26,7 +26,7 @@ struct Options {
     std::string data, out, network = "resnet50", weights;
     std::string train = "last", bn = "frozen", dropout_at = "features", cache = "f16";
     std::string optimiser = "adam", schedule = "constant";
-    InputOptions input;
+    PictureOptions input;
     int64_t epochs = 9, batch = 128, train_share = 45, validation_share = 10, limit = 0;
     double dropout = 0.2, lr = 0, momentum = 0.9, weight_decay = 0;
 
@@ -359,7 +359,7 @@ void add_options(CLI::App& app, Options& o) {
         ->type_name("FILE");
     choice("--train", o.train, {"head", "last", "all"}, "head: a linear probe; last: last stage and head; all (last)");
     choice("--bn", o.bn, {"frozen", "authors"}, "frozen stages by their running statistics, or all by the batch's (frozen)");
-    add_input_options(app, o.input);
+    add_picture_options(app, o.input);
     add_split(app, o);
     add_count(app, "--limit", o.limit, 1, 1'000'000'000, "use at most N rows of every part: a quick try (all)");
     add_count(app, "--epochs", o.epochs, 1, 100000, "passes over the training rows (9)");

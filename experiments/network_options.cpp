@@ -19,7 +19,7 @@ void add_count(CLI::App& app, const std::string& name, int64_t& value, int64_t l
         ->type_name("N");
 }
 
-void add_input_options(CLI::App& app, InputOptions& o) {
+void add_picture_options(CLI::App& app, PictureOptions& o) {
     add_count(app, "--size", o.size, 8, 4096, "height and width that images are resized to (224; CIFAR networks: 32)");
     app.add_option("--fit", o.fit, "stretch: to that size, whatever the proportions; crop: the middle, as for ImageNet")
         ->check(CLI::IsMember({"stretch", "crop"}));
@@ -27,7 +27,7 @@ void add_input_options(CLI::App& app, InputOptions& o) {
         ->type_name("NAME");
 }
 
-ImagePipeline pipeline_of(const InputOptions& o, const ResNetPlan& plan) {
+ImagePipeline pipeline_of(const PictureOptions& o, const ResNetPlan& plan) {
     const int64_t size = o.size != 0 ? o.size : plan.imagenet_stem ? 224 : 32;
     return {.height = size,
             .width = size,
@@ -36,14 +36,14 @@ ImagePipeline pipeline_of(const InputOptions& o, const ResNetPlan& plan) {
             .normalisation = named_normalisation(o.normalise)};
 }
 
-void store(SafetensorsWriter& out, const InputOptions& o) {
+void store(SafetensorsWriter& out, const PictureOptions& o) {
     out.metadata["input.size"] = std::to_string(o.size);
     out.metadata["input.fit"] = o.fit;
     out.metadata["input.normalise"] = o.normalise;
 }
 
-InputOptions restore_input_options(const std::map<std::string, std::string>& metadata) {
-    InputOptions o;
+PictureOptions restore_picture_options(const std::map<std::string, std::string>& metadata) {
+    PictureOptions o;
     const auto text = [&](const char* key, const std::string& otherwise) {
         const auto found = metadata.find(key);
         return found == metadata.end() ? otherwise : found->second;
@@ -68,7 +68,7 @@ std::string text_of(const ImagePipeline& p) {
     std::ostringstream text;
     text << p.height << "x" << p.width << (p.fit == Fit::crop ? " crop " : " stretch ") << p.shorter_side;
     const Normalisation& n = p.normalisation;
-    text << " " << n.scale << (n.bgr ? " bgr" : " rgb");
+    text << " " << n.divisor << (n.bgr ? " bgr" : " rgb");
     for (int c = 0; c < 3; ++c) text << " " << n.mean[size_t(c)] << "/" << n.deviation[size_t(c)];
     return text.str();
 }

@@ -9,14 +9,14 @@
 namespace lc::cli {
 
 // How images become what the network takes.  A trained classifier remembers it in its metadata.
-struct InputOptions {
+struct PictureOptions {
     int64_t size = 0;  // pixels; 0: 224, or 32 for CIFAR networks
     std::string fit = "stretch", normalise = "imagenet";
 };
-void add_input_options(CLI::App& app, InputOptions& o);
-ImagePipeline pipeline_of(const InputOptions& o, const ResNetPlan& plan);
-void store(SafetensorsWriter& out, const InputOptions& o);
-InputOptions restore_input_options(const std::map<std::string, std::string>& metadata);
+void add_picture_options(CLI::App& app, PictureOptions& o);
+ImagePipeline pipeline_of(const PictureOptions& o, const ResNetPlan& plan);
+void store(SafetensorsWriter& out, const PictureOptions& o);
+PictureOptions restore_picture_options(const std::map<std::string, std::string>& metadata);
 
 // An option that takes a whole number from low to high.
 void add_count(CLI::App& app, const std::string& name, int64_t& value, int64_t low, int64_t high,

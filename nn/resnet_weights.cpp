@@ -196,7 +196,12 @@ void load_weights(ResNet& net, const Weights& file, const LoadOptions& o) {
         v->value.assign(values);
     }
     if (const auto eps = file.metadata.find("bn_eps"); eps != file.metadata.end()) {
-        net.set_bn_eps(std::strtof(eps->second.c_str(), nullptr));
+        char* end = nullptr;
+        const float value = std::strtof(eps->second.c_str(), &end);
+        if (*end != '\0' || !(value > 0 && value < 1)) {
+            refuse(file.path, "expected one small bn_eps for all batch normalisations, found '" + eps->second + "'");
+        }
+        net.set_bn_eps(value);
     }
 }
 

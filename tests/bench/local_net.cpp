@@ -5,32 +5,14 @@
 // The shape of the paper's CIFAR-10 experiment: n = 10,000 rows, d = 2048 features, H = 64, k = 50, C = 10, batch 1024; and
 // theta for 20,000 rows, each left out of its own sum.  tests/bench/pytorch.py times the same in PyTorch in the same run and
 // prints the ratios.
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <map>
 
 #include "calib/trainer.h"
 #include "kernels/random.h"
+#include "tests/bench/measure.h"
 
 namespace {
-
-// The CPU backend, with a count of the bytes that are taken at the same time.
-std::map<void*, size_t> live;
-size_t live_bytes, peak_bytes;
-void* counted_alloc(size_t bytes) {
-    void* p = lc::find_backend("cpu")->alloc(bytes);
-    live[p] = bytes;
-    live_bytes += bytes;
-    peak_bytes = std::max(peak_bytes, live_bytes);
-    return p;
-}
-void counted_release(void* p) {
-    live_bytes -= live.at(p);
-    live.erase(p);
-    lc::find_backend("cpu")->release(p);
-}
 
 lc::NetData random_rows(const lc::Backend& b, int64_t n, int64_t d, int64_t k, int64_t C) {
     const auto tensor = [&](int64_t columns, uint64_t stream) {
@@ -42,23 +24,12 @@ lc::NetData random_rows(const lc::Backend& b, int64_t n, int64_t d, int64_t k, i
     return rows;
 }
 
-template <class Run>
-double best_of(int turns, const Run& run) {
-    double best = 1e30;
-    for (int turn = 0; turn < turns; ++turn) {
-        const auto start = std::chrono::steady_clock::now();
-        run();
-        best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
-    return best;
-}
-
 double theta_seconds(const lc::Backend& b, int64_t n, int64_t k, int64_t C, int turns) {
     const lc::NetData rows = random_rows(b, n, k, k, C);
     const lc::Var gamma = lc::constant(lc::Tensor::from(b, {1}, std::vector<float>{10}));
     lc::Tape tape;
     tape.training = false;
-    return best_of(turns, [&] { lc::smooth(tape, rows.phi, gamma, {.labels = rows.device_labels.data(), .C = C}); });
+    return bench::best_of(turns, [&] { lc::smooth(tape, rows.phi, gamma, {.labels = rows.device_labels.data(), .C = C}); });
 }
 
 }  // namespace
@@ -69,21 +40,19 @@ int main(int argc, char** argv) {
         json = json || std::strcmp(argv[i], "--json") == 0;
         quick = quick || std::strcmp(argv[i], "--quick") == 0;
     }
-    lc::Backend b = *lc::find_backend("cpu");
-    b.alloc = counted_alloc;
-    b.release = counted_release;
+    const lc::Backend& b = bench::counted_cpu();
     const int64_t n = 10000, d = 2048, k = 50, C = 10;
     lc::NetOptions o = lc::preset("ln", "paper", C);
     o.epochs = 1;
     const lc::NetData rows = random_rows(b, n, d, k, C);
-    const size_t data_bytes = live_bytes;
+    const size_t data_bytes = bench::memory().now;
 
     const int turns = quick ? 2 : 7;
-    const double epoch = best_of(turns, [&] {
+    const double epoch = bench::best_of(turns, [&] {
         lc::LocalNet net(b, {d, k, C}, o, 1, o.gamma);
         lc::train(net, rows, nullptr, o, o.gamma, {.backend = &b});
     });
-    const double megabytes = double(peak_bytes - data_bytes) / 1e6;
+    const double megabytes = double(bench::memory().peak - data_bytes) / 1e6;
     const double theta = theta_seconds(b, 2 * n, k, C, turns);
     if (json) {
         std::printf("{\"epoch_seconds\": %.6f, \"theta_seconds\": %.6f, \"batch_megabytes\": %.1f}\n", epoch, theta,
