@@ -18,7 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D>
 HWY_INLINE void adam_vector(D d, float* x, float* m, float* v, const float* g, const AdamNumbers& k) {
-    const auto grad = hn::LoadU(d, g);
+    auto grad = hn::LoadU(d, g);
+    if (k.decay != 0) grad = hn::MulAdd(hn::Set(d, k.decay), hn::LoadU(d, x), grad);
     const auto first = hn::MulAdd(hn::Set(d, k.beta1), hn::LoadU(d, m), hn::Mul(hn::Set(d, k.rest1), grad));
     const auto second =
         hn::MulAdd(hn::Set(d, k.beta2), hn::LoadU(d, v), hn::Mul(hn::Set(d, k.rest2), hn::Mul(grad, grad)));

@@ -21,8 +21,9 @@ __global__ void __launch_bounds__(kAdamBlock) adam_kernel(float* __restrict__ x,
                                                           int64_t n, AdamNumbers k) {
     const int64_t i = int64_t(blockIdx.x) * kAdamBlock + threadIdx.x;
     if (i >= n) return;
-    const float first = fmaf(k.beta1, m[i], k.rest1 * g[i]);
-    const float second = fmaf(k.beta2, v[i], k.rest2 * (g[i] * g[i]));
+    const float grad = k.decay != 0.0f ? fmaf(k.decay, x[i], g[i]) : g[i];
+    const float first = fmaf(k.beta1, m[i], k.rest1 * grad);
+    const float second = fmaf(k.beta2, v[i], k.rest2 * (grad * grad));
     m[i] = first;
     v[i] = second;
     x[i] -= k.rate * first / (sqrtf(k.v_scale * second) + k.eps);

@@ -3,7 +3,7 @@
 // Idea     affine, standardise: w, b, mean and inverse are repeated until the pattern is long enough to walk along like any
 //          array.  affine_bwd, col_moment2: sums of columns as in reduce.cpp, of a product or a square that is formed on
 //          the way.  gather_rows: whole rows are copied.
-// Traffic  4 bytes per element and array, each touched once (affine_bwd reads dy twice): bound by memory.
+// Traffic  4 bytes per element and array, each touched once: bound by memory.
 // Numbers  sums: float32 over 64 rows, blocks joined in double.  One for all columns is the matrix as a single column.
 // Profile  `make bench`
 #undef HWY_TARGET_INCLUDE
@@ -55,15 +55,17 @@ void standardise_chunk(float* out, const float* x, const float* mean, const floa
     }
 }
 
-struct ProductTerm {
-    const float *x, *y;
+struct AffineGradTerms {
+    const float *dy, *x;
     template <class D>
-    HWY_INLINE hn::Vec<D> operator()(D d, int64_t i, int64_t) const {
-        return hn::Mul(hn::LoadU(d, x + i), hn::LoadU(d, y + i));
+    HWY_INLINE Terms<hn::Vec<D>, 2> operator()(D d, int64_t i, int64_t) const {
+        const auto slope = hn::LoadU(d, dy + i);
+        return {{hn::Mul(slope, hn::LoadU(d, x + i)), slope}};
     }
 };
-void sum_product_tile(double* total, const float* x, const float* y, int64_t stride, int64_t rows, int64_t width) {
-    sum_tile_of(total, ProductTerm{x, y}, stride, rows, width);
+void affine_grads_tile(double* total, int64_t pitch, const float* dy, const float* x, int64_t stride, int64_t rows,
+                       int64_t width) {
+    sum_tiles_of<2>(total, pitch, AffineGradTerms{dy, x}, stride, rows, width);
 }
 
 struct SquareTerm {
@@ -87,26 +89,14 @@ HWY_AFTER_NAMESPACE();
 
     #include "kernels/arguments.h"
     #include "kernels/pattern.h"
-    #include "kernels/reduce.h"
 
 namespace lc::cpu {
 HWY_EXPORT(affine_chunk);
 HWY_EXPORT(standardise_chunk);
-HWY_EXPORT(sum_product_tile);
+HWY_EXPORT(affine_grads_tile);
 HWY_EXPORT(sum_square_tile);
 
-constexpr int64_t kAffineChunk = 1 << 15;  // elements: 128 KiB of each array
-
-// Calls body(first, count, pattern of u, pattern of v, period): chunks of a matrix (N, C) and what goes with its columns.
-template <class Body>
-static void for_patterns(const float* u, const float* v, int64_t N, int64_t C, const Body& body) {
-    if (N == 0 || C == 0) return;
-    const int64_t rows = std::min(N, pattern_rows(C)), period = rows * C;
-    const std::vector<float> of_u = repeated(u, C, rows), of_v = repeated(v, C, rows);  // (rows, C)
-    for_each_chunk(N * C, period * std::max<int64_t>(1, kAffineChunk / period), [&](int64_t i, int64_t end) {  //
-        body(i, end - i, of_u.data(), of_v.data(), period);
-    });
-}
+constexpr int64_t kGatherChunk = 1 << 15;  // elements
 
 void affine(float* out, const float* a, const float* x, const float* w, const float* b, int64_t N, int64_t C,
             Columns columns, Stream) {
@@ -117,14 +107,13 @@ void affine(float* out, const float* a, const float* x, const float* w, const fl
     if (a != nullptr) check_same_or_disjoint("affine", result, {"a", a, n});
     check_disjoint("affine", result, {"w", w, entries});
     check_disjoint("affine", result, {"b", b, entries});
-    const auto chunk = [=](int64_t i, int64_t m, const float* wp, const float* bp, int64_t period) {
+    const auto chunk = [=](int64_t i, int64_t m, int64_t period, const float* wp, const float* bp) {
         HWY_DYNAMIC_DISPATCH(affine_chunk)(out + i, a != nullptr ? a + i : nullptr, x + i, wp, bp, period, m);
     };
-    columns.one ? for_patterns(w, b, n, 1, chunk) : for_patterns(w, b, N, C, chunk);
+    columns.one ? for_patterns(n, 1, chunk, w, b) : for_patterns(N, C, chunk, w, b);
 }
 
-void affine_bwd(float* dw, float* db, const float* dy, const float* x, int64_t N, int64_t C, Columns columns,
-                Stream s) {
+void affine_bwd(float* dw, float* db, const float* dy, const float* x, int64_t N, int64_t C, Columns columns, Stream) {
     check_shape("affine_bwd", N, C);
     const int64_t n = N * C, entries = columns.one ? 1 : C;
     for (const Array& out : {Array{"dw", dw, entries}, Array{"db", db, entries}}) {
@@ -133,14 +122,16 @@ void affine_bwd(float* dw, float* db, const float* dy, const float* x, int64_t N
     }
     check_disjoint("affine_bwd", {"dw", dw, entries}, {"db", db, entries});
     if (entries == 0) return;
-    const int64_t rows = columns.one ? n : N;
-    sum_columns(
-        dw, rows, entries, 1.0,
-        [=](double* total, int64_t first, int64_t stride, int64_t height, int64_t width) {
-            HWY_DYNAMIC_DISPATCH(sum_product_tile)(total, dy + first, x + first, stride, height, width);
+    const std::vector<double> sums = column_totals<2>(
+        columns.one ? n : N, entries,
+        [=](double* total, int64_t pitch, int64_t first, int64_t stride, int64_t rows, int64_t width) {
+            HWY_DYNAMIC_DISPATCH(affine_grads_tile)(total, pitch, dy + first, x + first, stride, rows, width);
         },
-        [=](int64_t i) { return dy[i] * x[i]; });
-    col_reduce(db, dy, rows, entries, Reduction::sum, s);
+        [=](int64_t i, int k) { return k == 0 ? dy[i] * x[i] : dy[i]; });
+    for (int64_t c = 0; c < entries; ++c) {
+        dw[c] = float(sums[size_t(c)]);
+        db[c] = float(sums[size_t(entries + c)]);
+    }
 }
 
 void standardise(float* out, const float* x, const float* mean, const float* inverse, int64_t N, int64_t C, Stream) {
@@ -148,10 +139,10 @@ void standardise(float* out, const float* x, const float* mean, const float* inv
     check_same_or_disjoint("standardise", {"out", out, N * C}, {"x", x, N * C});
     check_disjoint("standardise", {"out", out, N * C}, {"mean", mean, C});
     check_disjoint("standardise", {"out", out, N * C}, {"inverse", inverse, C});
-    for_patterns(mean, inverse, N, C,
-                 [=](int64_t i, int64_t m, const float* mean_p, const float* inverse_p, int64_t period) {
-                     HWY_DYNAMIC_DISPATCH(standardise_chunk)(out + i, x + i, mean_p, inverse_p, period, m);
-                 });
+    const auto chunk = [=](int64_t i, int64_t m, int64_t period, const float* mean_p, const float* inverse_p) {
+        HWY_DYNAMIC_DISPATCH(standardise_chunk)(out + i, x + i, mean_p, inverse_p, period, m);
+    };
+    for_patterns(N, C, chunk, mean, inverse);
 }
 
 void col_moment2(float* out, const float* x, const float* mean, int64_t N, int64_t C, Stream) {
@@ -181,7 +172,7 @@ void gather_rows(float* out, const float* x, const int32_t* index, int64_t N, in
                  "gather_rows: index " << index[r] << " of row " << r << " is not in [0, M = " << M << ")");
     }
     if (C == 0) return;
-    for_each_chunk(N, ceil_div(kAffineChunk, C), [=](int64_t r, int64_t end) {
+    for_each_chunk(N, ceil_div(kGatherChunk, C), [=](int64_t r, int64_t end) {
         for (; r < end; ++r) std::memcpy(out + r * C, x + index[r] * C, size_t(C) * sizeof(float));
     });
 }

@@ -13,6 +13,7 @@
 
 #include "kernels/adam.h"
 #include "kernels/affine.h"
+#include "kernels/batchnorm.h"
 #include "kernels/check.h"
 #include "kernels/conv2d.h"
 #include "kernels/cross_entropy.h"
@@ -26,7 +27,9 @@
 #include "kernels/nw_smooth.h"
 #include "kernels/nw_smooth_bwd.h"
 #include "kernels/op.h"
+#include "kernels/pool.h"
 #include "kernels/reduce.h"
+#include "kernels/sgd.h"
 #include "kernels/softmax.h"
 
 namespace lc {
@@ -36,6 +39,7 @@ namespace lc {
 //        op                contract            what it computes
 #define LC_ALL_OPS(X)                                                                         \
     X(add)               /* eltwise.h           x + y                                      */ \
+    X(add_relu)          /* eltwise.h           max(x + y, 0)                              */ \
     X(scale)             /* eltwise.h           a x                                        */ \
     X(bias)              /* eltwise.h           x + b, b added to every row                */ \
     X(relu)              /* eltwise.h           max(x, 0)                                  */ \
@@ -57,12 +61,20 @@ namespace lc {
     X(conv2d_prepare)    /* conv2d.h            filters as a backend wants them            */ \
     X(conv2d_bwd_data)   /* conv2d.h            its gradient for the images                */ \
     X(conv2d_bwd_filter) /* conv2d.h            its gradient for the filters               */ \
+    X(batchnorm)         /* batchnorm.h         gamma (x - mean) / deviation + beta        */ \
+    X(batchnorm_infer)   /* batchnorm.h         the same with running statistics           */ \
+    X(batchnorm_bwd)     /* batchnorm.h         gradients of both                          */ \
+    X(maxpool)           /* pool.h              maximum of a window, and its place         */ \
+    X(maxpool_bwd)       /* pool.h              gradients go where the maxima were         */ \
+    X(avgpool)           /* pool.h              mean of an image, per channel              */ \
+    X(avgpool_bwd)       /* pool.h              its gradient                               */ \
     X(affine)            /* affine.h            a + w x + b by columns                     */ \
     X(affine_bwd)        /* affine.h            sums of dy x and dy along columns          */ \
     X(standardise)       /* affine.h            (x - mean) inverse                         */ \
     X(col_moment2)       /* affine.h            mean of (x - mean)^2 of each column        */ \
     X(gather_rows)       /* affine.h            rows of a table by index                   */ \
     X(adam)              /* adam.h              one step of the optimiser                  */ \
+    X(sgd)               /* sgd.h               one step with momentum and weight decay    */ \
     X(nw_smooth)         /* nw_smooth.h         class probabilities of the neighbourhood   */ \
     X(nw_smooth_bwd)     /* nw_smooth_bwd.h     its gradients                              */ \
     X(nw_bandwidth)      /* nw_bandwidth.h      its leave-one-out loss for many bandwidths */ \

@@ -30,6 +30,13 @@ struct Add {
         return hn::Add(x, y);
     }
 };
+struct AddRelu {
+    template <class D, class V>
+    HWY_INLINE V operator()(D d, V x, V y) const {
+        const V sum = hn::Add(x, y);
+        return hn::IfThenZeroElse(hn::Le(sum, hn::Zero(d)), sum);
+    }
+};
 struct Scale {
     float a;
     template <class D, class V>
@@ -77,6 +84,10 @@ void scale_chunk(float* out, const float* x, float a, int64_t n, bool stream) {
 }
 void relu_chunk(float* out, const float* x, int64_t n, bool stream) {
     map(out, n, stream, Relu(), x);
+    if (stream) hwy::FlushStream();
+}
+void add_relu_chunk(float* out, const float* x, const float* y, int64_t n, bool stream) {
+    map(out, n, stream, AddRelu(), x, y);
     if (stream) hwy::FlushStream();
 }
 void relu_bwd_chunk(float* dx, const float* dy, const float* y, int64_t n, bool stream) {
@@ -193,11 +204,13 @@ HWY_AFTER_NAMESPACE();
     #include "kernels/arguments.h"
     #include "kernels/parallel.h"
     #include "kernels/pattern.h"
+    #include "kernels/streaming.h"
 
 namespace lc::cpu {
 HWY_EXPORT(add_chunk);
 HWY_EXPORT(scale_chunk);
 HWY_EXPORT(relu_chunk);
+HWY_EXPORT(add_relu_chunk);
 HWY_EXPORT(relu_bwd_chunk);
 HWY_EXPORT(softplus_chunk);
 HWY_EXPORT(softplus_bwd_chunk);
@@ -209,17 +222,11 @@ constexpr int64_t kChunk = 1 << 16;
 constexpr int64_t kDropoutChunk = 1 << 14;  // more work per element; a multiple of the 4 words of a Philox group
 constexpr int64_t kSoftplusChunk = 1 << 14;
 
-// Streaming stores pay where the output would not stay in the cache anyway; in place, its lines are there already.
-static bool should_stream(const float* out, const float* x, const float* y, int64_t n) {
-    constexpr int64_t kBeyondCache = 1 << 22;  // elements, 16 MiB
-    return n >= kBeyondCache && out != x && out != y;
-}
-
 void add(float* out, const float* x, const float* y, int64_t n, Stream) {
     check_length("add", n);
     check_same_or_disjoint("add", {"out", out, n}, {"x", x, n});
     check_same_or_disjoint("add", {"out", out, n}, {"y", y, n});
-    const bool stream = should_stream(out, x, y, n);
+    const bool stream = should_stream(out, n, x, y);
     for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {  //
         HWY_DYNAMIC_DISPATCH(add_chunk)(out + i, x + i, y + i, end - i, stream);
     });
@@ -228,7 +235,7 @@ void add(float* out, const float* x, const float* y, int64_t n, Stream) {
 void scale(float* out, const float* x, float a, int64_t n, Stream) {
     check_length("scale", n);
     check_same_or_disjoint("scale", {"out", out, n}, {"x", x, n});
-    const bool stream = should_stream(out, x, nullptr, n);
+    const bool stream = should_stream(out, n, x);
     for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {  //
         HWY_DYNAMIC_DISPATCH(scale_chunk)(out + i, x + i, a, end - i, stream);
     });
@@ -237,9 +244,19 @@ void scale(float* out, const float* x, float a, int64_t n, Stream) {
 void relu(float* out, const float* x, int64_t n, Stream) {
     check_length("relu", n);
     check_same_or_disjoint("relu", {"out", out, n}, {"x", x, n});
-    const bool stream = should_stream(out, x, nullptr, n);
+    const bool stream = should_stream(out, n, x);
     for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {  //
         HWY_DYNAMIC_DISPATCH(relu_chunk)(out + i, x + i, end - i, stream);
+    });
+}
+
+void add_relu(float* out, const float* x, const float* y, int64_t n, Stream) {
+    check_length("add_relu", n);
+    check_same_or_disjoint("add_relu", {"out", out, n}, {"x", x, n});
+    check_same_or_disjoint("add_relu", {"out", out, n}, {"y", y, n});
+    const bool stream = should_stream(out, n, x, y);
+    for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {
+        HWY_DYNAMIC_DISPATCH(add_relu_chunk)(out + i, x + i, y + i, end - i, stream);
     });
 }
 
@@ -247,7 +264,7 @@ void relu_bwd(float* dx, const float* dy, const float* y, int64_t n, Stream) {
     check_length("relu_bwd", n);
     check_same_or_disjoint("relu_bwd", {"dx", dx, n}, {"dy", dy, n});
     check_same_or_disjoint("relu_bwd", {"dx", dx, n}, {"y", y, n});
-    const bool stream = should_stream(dx, dy, y, n);
+    const bool stream = should_stream(dx, n, dy, y);
     for_each_chunk(n, kChunk, [=](int64_t i, int64_t end) {
         HWY_DYNAMIC_DISPATCH(relu_bwd_chunk)(dx + i, dy + i, y + i, end - i, stream);
     });
@@ -260,7 +277,7 @@ void bias(float* out, const float* x, const float* b, int64_t N, int64_t C, Stre
     if (N == 0 || C == 0) return;
     const int64_t rows = std::min(N, pattern_rows(C)), period = rows * C;
     const std::vector<float> pattern = repeated(b, C, rows);  // (rows, C)
-    const bool stream = period % 16 == 0 && should_stream(out, x, nullptr, N * C);
+    const bool stream = period % 16 == 0 && should_stream(out, N * C, x);
     const int64_t chunk = period * std::max<int64_t>(1, kChunk / period);
     for_each_chunk(N * C, chunk, [&](int64_t i, int64_t end) {
         HWY_DYNAMIC_DISPATCH(bias_chunk)(out + i, x + i, pattern.data(), period, end - i, stream);

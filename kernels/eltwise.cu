@@ -5,19 +5,20 @@
 // Launch   grid = ceil(n / 1024), block = 256, 1-D; thread t <-> elements 4t .. 4t + 3.  The last group may be short
 //          and is then moved float by float; threads past the end find nothing to move.
 // Shared   none.
-// Traffic  each array once: add, relu_bwd, softplus_bwd 12 B per element; scale, relu, bias, softplus, dropout 8 B (b of bias stays in L1).  At
-//          most one flop per 4 bytes, and some 20 integer operations per element for dropout: bound by DRAM.
+// Traffic  each array once: add, add_relu, relu_bwd, softplus_bwd 12 B per element; scale, relu, bias, softplus, dropout 8 B
+//          (b of bias stays in L1).  At most one flop per 4 bytes, and some 20 integer operations per element for dropout: bound by DRAM.
 //          Pointers off 16-byte alignment take four 4-byte accesses, which share their sectors through L1.
 // Numbers  one rounding per element, the same as the scalar formula.  The mask of dropout is drawn again, never stored.
-// Profile  `make sim-profile OP=add` (or scale, bias, relu, relu_bwd, softplus, softplus_bwd, dropout)
+// Profile  `make sim-profile OP=add` (or scale, bias, relu, add_relu, relu_bwd, softplus, softplus_bwd, dropout)
 #include "kernels/arguments.h"
 #include "kernels/device.cuh"
 #include "kernels/eltwise.h"
+#include "kernels/groups.cuh"
 
 namespace lc::LC_CUDA_NS {
 
 constexpr int kBlock = 256;
-constexpr int kEach = 4;  // elements per thread
+constexpr int kEach = 4;  // elements per thread, moved by load_group and store_group
 
 // ---- the ops: prepare() learns where the group starts, then one call per element, in order --------------------------
 
@@ -53,6 +54,12 @@ struct ReluOp {
     __device__ float operator()(float x, float, int) { return x <= 0.0f ? 0.0f : x; }  // NaN <= 0 is false: it stays
 };
 
+struct AddReluOp {
+    static constexpr int kInputs = 2;
+    __device__ void prepare(int64_t) {}
+    __device__ float operator()(float x, float y, int) { return x + y <= 0.0f ? 0.0f : x + y; }
+};
+
 struct ReluBwdOp {
     static constexpr int kInputs = 2;
     __device__ void prepare(int64_t) {}
@@ -83,28 +90,6 @@ struct DropoutOp {
 };
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------
-
-// Four floats from p, of which `left` exist (none where it is not positive).
-static __device__ __forceinline__ void load_group(float (&v)[kEach], const float* p, int64_t left, bool vector) {
-    if (vector) {
-        const float4 q = ld4(p);
-        v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
-    } else {
-#pragma unroll
-        for (int e = 0; e < kEach; ++e) v[e] = e < left ? p[e] : 0.0f;
-    }
-}
-
-static __device__ __forceinline__ void store_group(float* p, const float (&v)[kEach], int64_t left, bool vector) {
-    if (vector) {
-        st4(p, make_float4(v[0], v[1], v[2], v[3]));
-    } else {
-#pragma unroll
-        for (int e = 0; e < kEach; ++e) {
-            if (e < left) p[e] = v[e];
-        }
-    }
-}
 
 // No __restrict__: out may be x or y.  Every element is read and written by one thread alone, so in place is safe.
 template <class Op>
@@ -160,6 +145,15 @@ void relu(float* out, const float* x, int64_t n, Stream s) {
     if (n == 0) return;
     const bool aligned = aligned16(out) && aligned16(x);
     LC_LAUNCH(eltwise_kernel<ReluOp>, grid_for(n), kBlock, 0, s, out, x, nullptr, n, aligned, ReluOp{});
+}
+
+void add_relu(float* out, const float* x, const float* y, int64_t n, Stream s) {
+    check_length("add_relu", n);
+    check_same_or_disjoint("add_relu", {"out", out, n}, {"x", x, n});
+    check_same_or_disjoint("add_relu", {"out", out, n}, {"y", y, n});
+    if (n == 0) return;
+    const bool aligned = aligned16(out) && aligned16(x) && aligned16(y);
+    LC_LAUNCH(eltwise_kernel<AddReluOp>, grid_for(n), kBlock, 0, s, out, x, y, n, aligned, AddReluOp{});
 }
 
 void relu_bwd(float* dx, const float* dy, const float* y, int64_t n, Stream s) {

@@ -1,18 +1,22 @@
 // pool -- neighbourhoods of an image become one pixel, channels last.
 //
-//     maxpool      y[n,p,q,c] = max over the window of x[n, p u + r - pad, q u + s - pad, c], 0 <= r, s < window       u = stride
+//     maxpool      y[n,p,q,c] = max of x[n, p u + r - pad, q u + s - pad, c] over 0 <= r, s < window          u = stride
 //                  place[n,p,q,c] = r window + s of the maximum, the first one on ties
-//     maxpool_bwd  dx[n,h,w,c] = sum of dy[n,p,q,c] over the windows whose place is (h, w)
-//     avgpool      y[n,c]  = mean_{h,w} x[n,h,w,c]                                       over the whole image
+//     maxpool_bwd  dx[n,h,w,c] = sum of dy[n,p,q,c] over the windows (p, q) whose place is the pixel (h, w)
+//     avgpool      y[n,c] = mean of x[n,h,w,c] over the whole image
 //     avgpool_bwd  dx[n,h,w,c] = dy[n,c] / (H W)
 //
-//     x, dx (N, H, W, C)    maxpool: y, dy, place (N, P, Q, C)    avgpool: y, dy (N, C)         place int32, the others float32
+//     x, dx (N, H, W, C)   maxpool: y, dy, place (N, P, Q, C)   avgpool: y, dy (N, C)     place int32, the others float32
 //     P = (H + 2 pad - window) / u + 1, rounded down; Q likewise
 //
-// Needs    N >= 0; H, W, C, window, stride >= 1; 0 <= pad < window; P, Q >= 1.  A window sees the pixels that exist; one that
-//          sees none is refused.  place may be null where no backward follows.  No op works in place.
-// Promises sums in a fixed order: bitwise repeatable; maxpool and maxpool_bwd with windows that do not overlap are exact.
-// Edges    a NaN in a window is its maximum, the first one, so that a broken input stays visible.
+// Needs    N >= 0 (zero is a no-op); H, W, C, stride >= 1; 1 <= window <= 32768; 0 <= pad < window; P, Q >= 1; a row of
+//          pixels has fewer than 2^31 numbers.  A window sees
+//          the pixels that exist, one at least, because pad < window.  place may be null where no backward follows.  No op
+//          works in place.
+// Promises maxpool and avgpool_bwd equal the scalar formula bit for bit.  Sums in a fixed order, that of p, then q, and that
+//          of reduce.h: bitwise repeatable, no atomics.
+// Edges    a NaN in a window is its maximum, the first one, so that a broken input stays visible; of zeros of either sign
+//          the first one.  place is read as it is: one that names no pixel of its window moves no gradient.
 #pragma once
 #include "kernels/op.h"
 

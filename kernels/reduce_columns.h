@@ -52,9 +52,30 @@ struct ColumnPlan {
     }
 };
 
+// total_kc = sum over r of term k at element r C + c, for K terms that are formed from the same loads.
+//     tiles(total, pitch, first, stride, rows, width)    total_kw = sum over j < rows of term k at first + j stride + w,
+//                                                        in planes of `pitch`
+//     element(i, k)                                      a single one, for the rows that do not fill a wide row
+template <int K, class Tiles, class Element>
+std::vector<double> column_totals(int64_t N, int64_t C, const Tiles& tiles, const Element& element) {
+    const ColumnPlan plan(N, C);
+    const auto part = std::make_unique_for_overwrite<double[]>(size_t(plan.chunks * K * plan.width));
+    plan.for_each_tile([&](int64_t k, int64_t r, int64_t rows, int64_t w, int64_t width) {
+        tiles(part.get() + k * K * plan.width + w, plan.width, r * plan.width + w, plan.width, rows, width);
+    });
+    std::vector<double> total(size_t(K * C), 0.0);               // (K, C)
+    for (int64_t i = 0; i < plan.chunks * K * plan.fold; ++i) {  // (chunks, K, fold, C)
+        double* const sums = total.data() + i / plan.fold % K * C;
+        for (int64_t c = 0; c < C; ++c) sums[c] += part[size_t(i * C + c)];
+    }
+    for (int64_t i = plan.left * C; i < N * C; ++i) {
+        for (int k = 0; k < K; ++k) total[size_t(k * C + i % C)] += double(element(i, k));
+    }
+    return total;
+}
+
 // out_c = (sum over r of element r C + c) / divisor.
-//     tile(total, first, stride, rows, width)    total_w = sum over k < rows of element first + k stride + w
-//     element(i)                                 a single one, for the rows that do not fill a wide row
+//     tile(total, first, stride, rows, width), element(i)    as above, of the one term
 template <class Tile, class Element>
 void sum_columns(float* out, int64_t N, int64_t C, double divisor, const Tile& tile, const Element& element) {
     const ColumnPlan plan(N, C);
@@ -66,15 +87,12 @@ void sum_columns(float* out, int64_t N, int64_t C, double divisor, const Tile& t
         });
         return;
     }
-    const auto part = std::make_unique_for_overwrite<double[]>(size_t(plan.chunks * plan.width));  // (chunks, fold, C)
-    plan.for_each_tile([&](int64_t k, int64_t r, int64_t rows, int64_t w, int64_t width) {
-        tile(part.get() + k * plan.width + w, r * plan.width + w, plan.width, rows, width);
-    });
-    std::vector<double> total(size_t(C), 0.0);  // (C)
-    for (int64_t i = 0; i < plan.chunks * plan.fold; ++i) {
-        for (int64_t c = 0; c < C; ++c) total[size_t(c)] += part[size_t(i * C + c)];
-    }
-    for (int64_t i = plan.left * C; i < N * C; ++i) total[size_t(i % C)] += double(element(i));
+    const std::vector<double> total = column_totals<1>(
+        N, C,
+        [&](double* sums, int64_t, int64_t first, int64_t stride, int64_t rows, int64_t width) {
+            tile(sums, first, stride, rows, width);
+        },
+        [&](int64_t i, int) { return element(i); });
     for (int64_t c = 0; c < C; ++c) out[c] = float(total[size_t(c)] / divisor);
 }
 

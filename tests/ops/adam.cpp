@@ -43,6 +43,8 @@ CASES(adam) {
     add_adam(1021, "late", {.t = 10000000}, "normal");
     add_adam(257, "no_memory", {.lr = 0.01f, .beta1 = 0, .beta2 = 0, .t = 2}, "normal");
     add_adam(257, "large_eps", {.lr = 1, .eps = 3, .t = 2}, "normal");
+    add_adam(1021, "weight_decay", {.lr = 0.01f, .weight_decay = 0.3f, .t = 3}, "normal", 5);
+    add_adam(257, "weight_decay_special", {.lr = 0.01f, .weight_decay = 0.01f, .t = 3}, "special");
     Case fresh{.op = "adam", .name = "257_fresh"};  // no history: every x moves by lr, up to eps, whatever its gradient
     fresh.make = [](Random& r) {
         const std::vector<double> zero(257, 0.0);
@@ -75,6 +77,7 @@ CASES(adam) {
     refused("beta2_negative", "beta2", 0, {.beta2 = -0.1f});
     refused("beta2_nan", "beta2", 0, {.beta2 = NAN});
     refused("lr_zero", "lr", 0, {.lr = 0});
+    refused("weight_decay_negative", "weight_decay", 0, {.weight_decay = -1});
     refused("eps_zero", "eps", 0, {.eps = 0});
     add_refusal({"adam", "overlap", "overlaps", [](const Backend& b) {
                      const lc::Buffer<float> x(b, 16);

@@ -112,11 +112,36 @@ CASES(relu) {
             "relu", n, 1, [=](const Backend& b, const Device& d, float* y) { b.relu(y, d[1], n, d.stream); },
             [](auto& v) { oracle::relu(v[0], v[1]); });
         add_placements(
+            "add_relu", n, 2,
+            [=](const Backend& b, const Device& d, float* y) { b.add_relu(y, d[1], d[2], n, d.stream); },
+            [](auto& v) { oracle::add_relu(v[0], v[1], v[2]); });
+        add_placements(
             "relu_bwd", n, 2,
             [=](const Backend& b, const Device& d, float* y) { b.relu_bwd(y, d[1], d[2], n, d.stream); },
             [](auto& v) { oracle::relu_bwd(v[0], v[1], v[2]); });
     }
     add_refusal({"relu", "negative_length", "n", [](const Backend& b) { b.relu(nullptr, nullptr, -1, nullptr); }});
+    add_refusal({"add_relu", "negative_length", "n",
+                 [](const Backend& b) { b.add_relu(nullptr, nullptr, nullptr, -1, nullptr); }});
+    add_refusal({"add_relu", "overlap", "overlaps", [](const Backend& b) {
+                     const lc::Buffer<float> x(b, 16);
+                     b.add_relu(x.data(), x.data() + 8, x.data() + 2, 4, nullptr);
+                 }});
+    add_gradient({"add_relu",
+                  "both",
+                  {1, -2, 3, /* y */ -0.5, 1, 2},
+                  {0.3, -0.7, 1},
+                  [](const std::vector<double>& x) {
+                      std::vector<double> y(3);
+                      oracle::add_relu(y, {x[0], x[1], x[2]}, {x[3], x[4], x[5]});
+                      return y;
+                  },
+                  [](const std::vector<double>& x, const std::vector<double>& dy) {
+                      std::vector<double> y(3), dx(3);
+                      oracle::add_relu(y, {x[0], x[1], x[2]}, {x[3], x[4], x[5]});
+                      oracle::relu_bwd(dx, dy, y);
+                      return std::vector<double>{dx[0], dx[1], dx[2], dx[0], dx[1], dx[2]};
+                  }});
     add_refusal({"relu_bwd", "negative_length", "n",
                  [](const Backend& b) { b.relu_bwd(nullptr, nullptr, nullptr, -1, nullptr); }});
     add_gradient({"relu",
@@ -294,6 +319,7 @@ CASES(eltwise_speed) {
     speed("add", 3, [=](const Backend& b, const Device& d) { b.add(d[0], d[1], d[2], n, d.stream); });
     speed("scale", 2, [=](const Backend& b, const Device& d) { b.scale(d[0], d[1], 2.0f, n, d.stream); });
     speed("relu", 2, [=](const Backend& b, const Device& d) { b.relu(d[0], d[1], n, d.stream); });
+    speed("add_relu", 3, [=](const Backend& b, const Device& d) { b.add_relu(d[0], d[1], d[2], n, d.stream); });
     speed("dropout", 2, [=](const Backend& b, const Device& d) { b.dropout(d[0], d[1], 0.3f, {1, 2}, n, d.stream); });
     speed("relu_bwd", 3, [=](const Backend& b, const Device& d) { b.relu_bwd(d[0], d[1], d[2], n, d.stream); });
     for (int64_t C : {10, 1000}) {

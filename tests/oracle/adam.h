@@ -16,8 +16,9 @@ void adam(std::vector<T>& x, std::vector<T>& m, std::vector<T>& v, const std::ve
     const T beta1 = T(step.beta1), beta2 = T(step.beta2);
     const T first = T(1 - std::pow(double(step.beta1), t)), second = T(1 - std::pow(double(step.beta2), t));
     for (size_t i = 0; i < x.size(); ++i) {
-        m[i] = beta1 * m[i] + (1 - beta1) * g[i];
-        v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i];
+        const T grad = step.weight_decay == 0 ? g[i] : g[i] + T(step.weight_decay) * x[i];
+        m[i] = beta1 * m[i] + (1 - beta1) * grad;
+        v[i] = beta2 * v[i] + (1 - beta2) * grad * grad;
         x[i] -= T(step.lr) * (m[i] / first) / (std::sqrt(v[i] / second) + T(step.eps));
     }
 }

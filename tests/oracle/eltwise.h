@@ -30,6 +30,11 @@ void relu(std::vector<T>& out, const std::vector<T>& x) {
 }
 
 template <class T>
+void add_relu(std::vector<T>& out, const std::vector<T>& x, const std::vector<T>& y) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = x[i] + y[i] <= T(0) ? T(0) : x[i] + y[i];
+}
+
+template <class T>
 void relu_bwd(std::vector<T>& dx, const std::vector<T>& dy, const std::vector<T>& y) {
     for (size_t i = 0; i < dx.size(); ++i) dx[i] = y[i] > T(0) ? dy[i] : T(0);
 }
