@@ -7,7 +7,7 @@ ARCHS ?= 80 86 89 90
 CXX   := $(if $(filter default,$(origin CXX)),$(if $(filter release debug,$(MODE)),g++,clang++),$(CXX))#  clang++ compiles sanitizers twice as fast
 OPENCV ?= $(shell pkg-config --exists opencv4 2>/dev/null && echo 1)#  empty: without it, and without its image formats
 NVCC  ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
--include config.mk                        # local overrides (NVCC=, ARCHS=, CXX=); never committed
+-include config.mk                        # local overrides (NVCC=, OPENCV=, ARCHS=, CXX=); never committed
 
 # ---- what is built where: a directory per set of flags, so that nothing stale is ever linked -------------------------
 CUDA    := $(if $(NVCC),$(shell $(NVCC) --dryrun -c none.cu 2>&1 | sed -n 's/^\#$$ TOP=//p'))
@@ -74,7 +74,7 @@ BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/pea
 .PHONY: help doctor deps build demo test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n",$$1,$$2}' $(firstword $(MAKEFILE_LIST))
-	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   T='gemm.*@sim' SEED=7 SHARDS=4 (make test: some cases, other numbers, every fourth case of the ops)"
+	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   OPENCV= (without OpenCV)   T='gemm.*@sim' SEED=7 SHARDS=4 (make test: some cases, other numbers, every fourth case of the ops)"
 doctor:           ## what this machine has, what will build and run, and the one command that mends the rest
 	@NVCC='$(NVCC)' CUDA='$(CUDA)' third_party/doctor
 deps:             ## install the Debian packages that are missing (asks apt through sudo where needed)
@@ -160,6 +160,8 @@ $L/tests/ops: $(HARNESS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest $(CUDALIBS
 WITH_OPENCV := $(if $(OPENCV),$L/tests/unit $(patsubst %,$L/bin/%,$(filter finetune extract,$(PROGRAMS))))
 $(WITH_OPENCV): $B/data/decode_opencv.o
 $(WITH_OPENCV): LIBS += -lopencv_imgcodecs -lopencv_core
+# Pixels outside a palette come from memory that stb never wrote: then at least the same every time, and nobody's secret.
+$B/data/decode_stb.o: CXXFLAGS += -ftrivial-auto-var-init=pattern
 $B/data/decode_opencv.o: CXXFLAGS += $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I opencv4 2>/dev/null))
 $L/tests/unit: $(call obj,$B,$(UNIT_SRC) tests/harness.cpp) $(LIB_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest -lgtest_main $(CUDALIBS))
 define sim_programs

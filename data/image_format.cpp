@@ -63,14 +63,26 @@ uint8_t next_marker(Walk& w) {
     }
 }
 
+// A table of codes: a byte, how many codes there are of each of 16 lengths, a byte per code.  stb 2.27, which Debian 12
+// has, writes beyond its memory where there are more than 256.
+void check_codes(const Walk& w, Bytes tables) {
+    while (!tables.empty()) {
+        size_t size = 17;
+        for (size_t i = 1; i < 17 && i < tables.size(); ++i) size += size_t(tables[i]);
+        if (size > 17 + 256 || size > tables.size()) w.damaged("it has more codes than there can be");
+        tables = tables.subspan(size);
+    }
+}
+
 void check_jpeg(Walk w) {
-    constexpr uint8_t kStartOfScan = 0xda, kEnd = 0xd9;
+    constexpr uint8_t kStartOfScan = 0xda, kCodes = 0xc4, kEnd = 0xd9;
     w.take(2);  // start of image
     bool scanned = false;
     for (uint8_t marker = next_marker(w); marker != kEnd; marker = next_marker(w)) {
         const uint32_t length = w.big(2);  // counts itself
         if (length < 2) w.damaged("a segment is shorter than its own length");
-        w.take(length - 2);
+        const Bytes segment = w.take(length - 2);
+        if (marker == kCodes) check_codes(w, segment);
         scanned |= marker == kStartOfScan;
     }
     if (!scanned) w.damaged("it has no picture in it");

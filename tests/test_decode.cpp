@@ -113,6 +113,17 @@ TEST(Decode, a_flipped_bit_in_a_png_is_noticed) {
     }
 }
 
+// More than 256 codes make stb 2.27 write beyond its memory.
+TEST(Decode, jpeg_codes_beyond_the_alphabet_are_refused) {
+    std::string jpeg = file_named("jpeg_444");
+    const size_t table = jpeg.find("\xff\xc4");
+    jpeg[table + 4 + 16] = char(255);  // codes of 16 bits
+    EXPECT_NE(refused(jpeg).find("more codes than there can be"), std::string::npos);
+    const std::string codes = std::string(14, '\0') + char(255) + char(2) + std::string(257, 'x');
+    const std::string segment = "\xff\xc4" + big(uint32_t(2 + 1 + codes.size())).substr(2) + '\0' + codes;
+    EXPECT_NE(refused(std::string(file_named("jpeg_444")).insert(2, segment)).find("more codes"), std::string::npos);
+}
+
 TEST(Decode, huge_dimensions_are_refused_before_memory_is_asked_for) {
     EXPECT_NE(refused(png_claiming(60000, 60000, 0)).find("more pixels than its bytes"), std::string::npos);
     EXPECT_NE(refused(png_claiming(0xffffffff, 0xffffffff, 0)).find("no sense"), std::string::npos);

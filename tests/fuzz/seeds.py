@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Small valid files for a fuzz target to start from.  usage: tests/fuzz/seeds.py fuzz_npy FOLDER
 
-Written by Python's own zipfile, gzip, json, pickle and struct, so they are also a second opinion on what the formats look like.
+Written by Python's own zipfile, gzip, json, pickle, zlib and struct (images by Pillow), so they are also a second opinion on what
+the formats look like.
 """
 import collections
 import gzip
@@ -9,11 +10,13 @@ import io
 import json
 import pathlib
 import pickle
+import re
 import struct
 import sys
 import types
 import unittest.mock
 import zipfile
+import zlib
 
 
 def npy(descr, shape, data, fortran=False, version=1):
@@ -151,6 +154,21 @@ def fuzz_tfjs():  # model.json, a zero byte, and the bytes of every file that it
 
 def fuzz_device():
     yield from (b"auto", b"cpu", b"cuda", b"cuda:0", b"cuda:12")
+
+
+def fuzz_image():
+    """The small files of tests/golden/images.h, and what a decoder only meets in old files."""
+    golden = (pathlib.Path(__file__).parent.parent / "golden/images.h").read_text()
+    for body in re.findall(r'{"\w+",\s+((?:"[0-9a-f]+"\s*)+),', golden):
+        yield bytes.fromhex("".join(re.findall(r"[0-9a-f]{2,}", body)))
+    yield b"P5 # grey\n2 1 255\nab"
+    yield b"BM" + struct.pack("<IIIIHHHH", 34, 0, 26, 12, 2, 1, 1, 24) + bytes(8)
+    rows = zlib.compress(b"".join(b"\0" + bytes(range(6)) for _ in range(2)))
+    for interlaced in (0, 1):
+        header = struct.pack(">IIBBBBB", 3, 2, 16, 0, 0, 0, interlaced)
+        chunks = ((b"IHDR", header), (b"tRNS", b"\0\1"), (b"IDAT", rows), (b"IEND", b""))
+        yield b"\x89PNG\r\n\x1a\n" + b"".join(
+            struct.pack(">I", len(d)) + t + d + struct.pack(">I", zlib.crc32(t + d)) for t, d in chunks)
 
 
 def main():
