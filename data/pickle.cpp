@@ -19,34 +19,13 @@ const char* name_of_refused(uint8_t opcode) {
     static constexpr struct {
         uint8_t opcode;
         const char* name;
-    } kNames[] = {{'I', "INT"},
-                  {'L', "LONG"},
-                  {'F', "FLOAT"},
-                  {'S', "STRING"},
-                  {'V', "UNICODE"},
-                  {'B', "BINBYTES"},
-                  {'C', "SHORT_BINBYTES"},
-                  {0x8e, "BINBYTES8"},
-                  {'0', "POP"},
-                  {'1', "POP_MARK"},
-                  {'2', "DUP"},
-                  {'P', "PERSID"},
-                  {'l', "LIST"},
-                  {'d', "DICT"},
-                  {'p', "PUT"},
-                  {'g', "GET"},
-                  {'o', "OBJ"},
-                  {0x81, "NEWOBJ"},
-                  {0x92, "NEWOBJ_EX"},
-                  {0x82, "EXT1"},
-                  {0x83, "EXT2"},
-                  {0x84, "EXT4"},
-                  {0x8f, "EMPTY_SET"},
-                  {0x90, "ADDITEMS"},
-                  {0x91, "FROZENSET"},
-                  {0x96, "BYTEARRAY8"},
-                  {0x97, "NEXT_BUFFER"},
-                  {0x98, "READONLY_BUFFER"}};
+    } kNames[] = {// clang-format off
+        {'I', "INT"}, {'L', "LONG"}, {'F', "FLOAT"}, {'S', "STRING"}, {'V', "UNICODE"}, {'B', "BINBYTES"},
+        {'C', "SHORT_BINBYTES"}, {0x8e, "BINBYTES8"}, {'0', "POP"}, {'1', "POP_MARK"}, {'2', "DUP"}, {'P', "PERSID"},
+        {'l', "LIST"}, {'d', "DICT"}, {'p', "PUT"}, {'g', "GET"}, {'o', "OBJ"}, {0x81, "NEWOBJ"}, {0x92, "NEWOBJ_EX"},
+        {0x82, "EXT1"}, {0x83, "EXT2"}, {0x84, "EXT4"}, {0x8f, "EMPTY_SET"}, {0x90, "ADDITEMS"}, {0x91, "FROZENSET"},
+        {0x96, "BYTEARRAY8"}, {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"}};
+    // clang-format on
     for (const auto& known : kNames) {
         if (known.opcode == opcode) return known.name;
     }

@@ -42,35 +42,51 @@ std::optional<Element> element_of(const std::string& dtype) {
     refuse(source, "expected " + expected_and_found + "; the file is damaged or no .safetensors: copy it again");
 }
 
-// Watches the parser: JSON takes the last of two equal keys in silence, and nests without limit.
-class Watch {
+// Watches the parser: JSON takes the last of two equal keys in silence, and nests without limit.  A pass of its own,
+// because the parser that calls back while it builds values takes time quadratic in the number of tensors.
+class Watch : public nlohmann::json_sax<json> {
   public:
     explicit Watch(const std::string& source) : source_(source) {}
 
-    bool operator()(int depth, json::parse_event_t event, const json& value) {
-        using Event = json::parse_event_t;
-        const bool opens = event == Event::object_start || event == Event::array_start;
-        if (opens && depth > 2) damaged(source_, "a header of at most three levels, found more");
-        if (event == Event::object_start && depth == 1) inner_.clear();
-        if (event != Event::key) return true;
-        const std::string& key = value.get_ref<const std::string&>();
-        if (!(depth == 1 ? names_ : inner_).insert(key).second)
-            damaged(source_, "every name once, found '" + key + "' twice");
+    bool start_object(size_t) override {
+        if (open() == 2) inner_.clear();
         return true;
     }
+    bool start_array(size_t) override { return open() > 0; }
+    bool end_object() override { return depth_-- > 0; }
+    bool end_array() override { return depth_-- > 0; }
+    bool key(std::string& name) override {
+        if (!(depth_ == 1 ? names_ : inner_).insert(name).second)
+            damaged(source_, "every name once, found '" + name + "' twice");
+        return true;
+    }
+    bool parse_error(size_t, const std::string&, const json::exception&) override { return false; }
+    bool null() override { return true; }
+    bool boolean(bool) override { return true; }
+    bool number_integer(int64_t) override { return true; }
+    bool number_unsigned(uint64_t) override { return true; }
+    bool number_float(double, const std::string&) override { return true; }
+    bool string(std::string&) override { return true; }
+    bool binary(json::binary_t&) override { return true; }
 
   private:
+    int open() {
+        if (++depth_ > 3) damaged(source_, "a header of at most three levels, found more");
+        return depth_;
+    }
+
     const std::string& source_;
+    int depth_ = 0;
     std::set<std::string> names_, inner_;  // of the tensors; of the tensor that is being read
 };
 
 json parse_header(std::string_view text, const std::string& source) {
+    Watch watch(source);
     try {
-        Watch watch(source);
-        return json::parse(text, std::ref(watch));
+        if (json::sax_parse(text, &watch)) return json::parse(text);
     } catch (const json::exception&) {  // its texts name its own insides
-        damaged(source, "JSON in the header, found something else");
     }
+    damaged(source, "JSON in the header, found something else");
 }
 
 const json& member(const json& object, const char* key, json::value_t type, const std::string& source) {

@@ -16,22 +16,32 @@ using nlohmann::json;
 using Bytes = std::span<const std::byte>;
 using Shards = std::function<Bytes(const std::string& name)>;
 
-constexpr size_t kMaxJson = 100'000'000;
-constexpr int kMaxDepth = 64;  // the layers of a network within networks nest too
+constexpr size_t kMaxJson = 20'000'000;
+constexpr int kMaxDepth = 64;  // networks within networks nest
 
 [[noreturn]] void damaged(const std::string& source, const std::string& expected_and_found) {
     refuse(source, "expected " + expected_and_found + "; the file is damaged or no model.json: copy it again");
 }
 
-json parse(Bytes text, const std::string& path) {
-    if (text.size() > kMaxJson) damaged(path, "at most 100 MB of JSON, found " + std::to_string(text.size()));
-    const auto watch = [&](int depth, json::parse_event_t, const json&) {
-        if (depth > kMaxDepth) damaged(path, "JSON of at most 64 levels, found more");
-        return true;
-    };
+void check_depth(std::string_view text, const std::string& path) {
+    int depth = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (quoted && c == '\\') ++i;
+        if (c == '"') quoted = !quoted;
+        if (!quoted && (c == '[' || c == '{') && ++depth > kMaxDepth)
+            damaged(path, "JSON of at most 64 levels, found more");
+        if (!quoted && (c == ']' || c == '}')) --depth;
+    }
+}
+
+json parse(Bytes bytes, const std::string& path) {
+    if (bytes.size() > kMaxJson) damaged(path, "at most 20 MB of JSON, found " + std::to_string(bytes.size()));
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    check_depth(text, path);
     try {
-        const char* begin = reinterpret_cast<const char*>(text.data());
-        json model = json::parse(begin, begin + text.size(), watch);
+        json model = json::parse(text);
         if (model.is_object()) return model;
     } catch (const json::exception&) {  // its texts name its own insides
     }

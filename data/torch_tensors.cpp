@@ -51,6 +51,7 @@ bool is_tensor(const Pickle& p, const PickleValue& v) {
 }
 
 constexpr int kMaxWrappers = 4;
+constexpr size_t kMaxName = 1000;
 
 const PickleValue* wrapped(const Pickle& p, const PickleValue& dict, int depth);
 
@@ -63,7 +64,7 @@ bool holds_tensors(const Pickle& p, const PickleValue& v, int depth) {
 }
 
 const PickleValue* wrapped(const Pickle& p, const PickleValue& dict, int depth) {
-    for (const char* name : {"state_dict", "model", "net"}) {
+    for (const char* name : {"state_dict", "model_state_dict", "model", "net"}) {
         for (size_t i = 0; i < dict.items.size(); i += 2) {
             const PickleValue &key = p.item(dict, i), &value = p.item(dict, i + 1);
             if (key.kind != Kind::text || key.text != name) continue;
@@ -105,6 +106,7 @@ void check_names(const Pickle& p, const PickleValue& dict, const std::string& pa
         const PickleValue& key = p.item(dict, i);
         if (key.kind != Kind::text)
             refuse(path, std::string("expected texts as names, found ") + name_of(key.kind) + kAdvice);
+        if (key.text.size() > kMaxName) damaged(path, "names of at most 1000 bytes, found a longer one");
         if (!names.insert(key.text).second)
             damaged(path, "every name once, found '" + std::string(key.text) + "' twice");
     }
@@ -267,6 +269,7 @@ StorageId storage_id(const Pickle& p, const PickleValue& persistent, const std::
                "expected a storage, found a view of one, as PyTorch wrote before 2017; load and save it with a PyTorch "
                "of today");
     }
+    if (result.key.size() > kMaxName) damaged(source, "a storage's key of at most 1000 bytes, found a longer one");
     if (result.count < 0 || result.count > INT64_MAX / result.itemsize) {
         damaged(source, "a storage's size, found " + std::to_string(result.count));
     }
@@ -294,7 +297,7 @@ Weights torch_weights(const Pickle& p, const FindStorage& storage, size_t file_s
         dict = inner;
     }
     if (result.tensors.empty())
-        refuse(path, "expected a dictionary of tensors, by itself or as 'state_dict', 'model' or 'net', found none" +
+        refuse(path, "expected a dictionary of tensors, by itself or under 'state_dict', 'model' or 'net', found none" +
                          std::string(kAdvice));
     drop_prefix(result.tensors);
     result.keeps_alive = tensors.keeps_alive();

@@ -1,7 +1,7 @@
 // torch_tensors.h -- from the object that torch.save pickled to named tensors.
 //
-// Unwraps  a dictionary under "state_dict", "model" or "net" that holds tensors, also one in the other; the prefix
-//          "module." where all names have it (nn.DataParallel).  Numbers and texts met on the way are metadata; other
+// Unwraps  a dictionary under "state_dict", "model_state_dict", "model" or "net" that holds tensors, also one in the
+//          other; the prefix "module." where all names have it (nn.DataParallel).  Numbers and texts met on the way are metadata; other
 //          things beside the tensors, such as the optimizer's state, are named there as left out.
 // Tensors  F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL; parameters too.  A view that is not contiguous is copied.
 // Hostile  every view is checked against its storage.  Copies together are no larger than the file (and 1 MiB): an

@@ -7,6 +7,7 @@
 
 #include "data/tfjs.h"
 #include "data/torch_file.h"
+#include "data/zip.h"
 
 namespace lc {
 
@@ -30,11 +31,11 @@ const SafeTensor* Weights::find(const std::string& name) const {
 }
 
 Weights read_weights(const std::string& path, const std::string& or_else) {
-    if (std::filesystem::is_directory(path)) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) {
         const std::filesystem::path model = std::filesystem::path(path) / "model.json";
-        if (!std::filesystem::exists(model))
-            refuse(path, "expected a file, found a folder without TensorFlow.js' model.json");
-        return read_tfjs(model.string());
+        if (std::filesystem::exists(model, ignored)) return read_tfjs(model.string());
+        refuse(path, "expected a file, found a folder without TensorFlow.js' model.json");
     }
     const auto file = std::make_shared<MappedFile>(path);
     const std::span<const std::byte> bytes = file->bytes();
@@ -44,6 +45,7 @@ Weights read_weights(const std::string& path, const std::string& or_else) {
     if (begins(bytes, 8, "{")) return from_safetensors(file);
 
     std::string found = bytes.empty() ? "an empty file; check its name" : "other bytes; check its name";
+    if (looks_like_zip(bytes)) found = "a zip archive without data.pkl; check its name";
     if (begins(bytes, 257, "ustar"))
         found = "a tar archive, as PyTorch wrote before 2017; load and save it with a PyTorch of today";
     if (begins(bytes, 0, "\x89HDF")) found = "HDF5, as Keras writes; save the weights as .safetensors";

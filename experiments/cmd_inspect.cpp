@@ -79,7 +79,8 @@ FileReport describe_weights(const std::string& path, bool with_stats) {
 }
 
 FileReport describe_file(const std::string& path, bool with_stats) {  // by its first bytes, whatever its name
-    if (std::filesystem::is_directory(path)) return describe_weights(path, with_stats);
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) return describe_weights(path, with_stats);
     const MappedFile file(path);
     const std::span<const std::byte> bytes = file.bytes();
     const bool zip = looks_like_zip(file), npy = bytes.size() >= 6 && std::memcmp(bytes.data(), "\x93NUMPY", 6) == 0;

@@ -296,6 +296,10 @@ class Inspect(CliTest):
                       self.refused("inspect", self.file("e.csv", b"1,2,3\n4,5,6\n")))
         self.assertIn("found 'os.system', which is not run", self.refused("inspect", self.file(
             "e.pth", seeds.torch_zip(b"\x80\2cos\nsystem\nX\4\0\0\0true\x85R.", {}))))
+        packed = seeds.torch_zip(seeds.torch_pickle(), seeds.STORAGES, zipfile.ZIP_DEFLATED)
+        self.assertIn("uncompressed, as torch.save writes it", self.refused("inspect", self.file("e.pth", packed)))
+        wrong = seeds.torch_zip(seeds.torch_pickle(), seeds.STORAGES).replace(struct.pack("<2f", 4, 5), struct.pack("<2f", 4, 6))
+        self.assertIn("checksum does not match", self.refused("inspect", self.file("e.pth", wrong)))
         for make in (self.npy, self.npz, self.safetensors):
             whole = pathlib.Path(make()).read_bytes()
             self.refused("inspect", make(), self.file("cut", whole[:-1]))  # nothing of the good one is printed either

@@ -162,6 +162,7 @@ std::string nested(const std::string& dictionary) { return legacy(dictionary, {"
 TEST(TorchTensors, Wrappers) {
     const std::string t = tensor(storage("0", 4), 0, {4}, {1}), inner = dict({{"module.w", t}});
     EXPECT_NE(parse(nested(dict({{"net", inner}}))).find("w"), nullptr);
+    EXPECT_NE(parse(nested(dict({{"model_state_dict", inner}}))).find("w"), nullptr);
     EXPECT_NE(parse(nested(dict({{"model", dict({{"net", inner}})}}))).find("w"), nullptr);
     EXPECT_NE(parse(nested(dict({{"state_dict", inner}, {"model", dict({{"v", t}})}}))).find("w"), nullptr);
     EXPECT_NE(parse(nested(dict({{"module.w", t}, {"v", t}}))).find("module.w"), nullptr);  // not all have it
@@ -173,7 +174,8 @@ TEST(TorchTensors, Wrappers) {
         [&] {
             parse(nested(dict({{"encoder", inner}})));
         },
-        "expected a dictionary of tensors, by itself or as");
+        "expected a dictionary of tensors, by itself or under");
+    expect_refusal([&] { parse(nested(dict({{std::string(1001, 'w'), t}}))); }, "names of at most 1000 bytes");
     expect_refusal([&] { parse(nested(dict({{"w", t}, {"w", t}}))); }, "every name once, found 'w' twice");
     expect_refusal([&] { parse(nested("}K\1" + t + "s")); }, "expected texts as names, found an integer");
     expect_refusal([&] { parse(nested(t)); }, "expected a dictionary of tensors, found a call");
@@ -242,7 +244,7 @@ TEST_F(TorchZip, ReadsAndRefuses) {
                 "expected one data.pkl, found 'a/data.pkl' and 'b/data.pkl'");
     refused_zip({{"a/data.pkl", pickle}, {"a/data/7", data}, {"a/byteorder", "big"}}, "found big endian");
     refused_zip({{"a/data.pkl", pickle}, {"a/constants.pkl", ""}}, "found a TorchScript program");
-    refused_zip({{"a.npy", "x"}}, "expected weights (");
+    refused_zip({{"a.npy", "x"}}, "found a zip archive without data.pkl");
     refused_zip({{"a/data.pkl", ""}}, "1 more bytes, found 0");
 }
 

@@ -24,7 +24,8 @@ TEST_F(WeightsFile, ToldApartByTheirFirstBytes) {
     expect_refusal([&] { read_weights(write("x", std::string(257, 'x') + "ustar")); },
                    "found a tar archive, as PyTorch wrote before 2017");
     expect_refusal([&] { read_weights(write("x", "\x89HDF\r\n")); }, "found HDF5");
-    expect_refusal([&] { read_weights(write("x", "PK\5\6" + std::string(18, '\0'))); }, "found other bytes");
+    expect_refusal([&] { read_weights(write("x", "PK\5\6" + std::string(18, '\0'))); },
+                   "found a zip archive without data.pkl");
     expect_refusal([&] { read_weights(path("")); }, "found a folder without TensorFlow.js' model.json");
     expect_refusal([&] { read_weights(path("none")); }, "No such file");
 }

@@ -83,13 +83,13 @@ def torch_pickle(protocol=2, legacy=False):
     return out.getvalue()
 
 
-def torch_zip(data_pkl, storages):
+def torch_zip(data_pkl, storages, method=zipfile.ZIP_STORED):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as z:
         entries = {"data.pkl": data_pkl, "byteorder": b"little", "version": b"3\n"}
         entries.update({"data/" + key: data for key, (_, _, data) in storages.items()})
         for name, data in entries.items():
-            z.writestr(zipfile.ZipInfo("archive/" + name), data)
+            z.writestr(zipfile.ZipInfo("archive/" + name), data, method)
     return out.getvalue()
 
 
