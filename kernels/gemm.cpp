@@ -38,12 +38,11 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <new>
 #include <omp.h>
 
 #include "kernels/check.h"
 #include "kernels/parallel.h"
+#include "kernels/workspace.h"
 
 namespace lc::cpu {
 namespace {
@@ -179,30 +178,6 @@ Tiling choose_tiling(const Gemm& g, int64_t threads) {
     best.across = ceil_div(g.N, best.cols);
     return best;
 }
-
-// ---- memory for packing ---------------------------------------------------------------------------------------------
-
-// One block that serves all threads of a call; kept by the calling thread for its next calls, freed when it ends.
-class Workspace {
-  public:
-    float* floats(int64_t n) {
-        if (n > size_) {
-            data_.reset();
-            size_ = 0;
-            data_.reset(static_cast<float*>(::operator new(size_t(n) * sizeof(float), kAlignment)));
-            size_ = n;
-        }
-        return data_.get();
-    }
-
-  private:
-    static constexpr std::align_val_t kAlignment{64};
-    struct Free {
-        void operator()(float* p) const { ::operator delete(p, kAlignment); }
-    };
-    std::unique_ptr<float, Free> data_;
-    int64_t size_ = 0;
-};
 
 // ---- all tiles of all batches ---------------------------------------------------------------------------------------
 

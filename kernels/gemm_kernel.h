@@ -48,16 +48,31 @@ constexpr int kPanel = kTileVectors * kLanes;               // columns of C in r
 
 // ---- the micro-kernel -----------------------------------------------------------------------------------------------
 
-struct Output {   // where a product goes: c = alpha (product) + beta c
+// Where a product goes: c = alpha (product) + beta c.  What else may stand in its place (the convolution has one with bias,
+// residual and relu) offers the same members.
+struct Output {
     float* c;     // (rows, cols)
     int64_t ldc;  // floats from one row to the next
     float alpha;
     float beta;  // 0: c is not read
+
+    Output at(int64_t i, int64_t j) const { return {c + i * ldc + j, ldc, alpha, beta}; }
+
+    // One vector of the product, for row r and the columns from j on.
+    template <class D, class V>
+    HWY_INLINE void write(D d, int64_t r, int64_t j, V sum) const {
+        float* to = c + r * ldc + j;
+        const V old = beta == 0.0f ? hn::Zero(d) : hn::Mul(hn::Set(d, beta), hn::LoadU(d, to));
+        hn::StoreU(hn::MulAdd(hn::Set(d, alpha), sum, old), d, to);
+    }
+
+    // The same with room for whole vectors: rows as wide as a panel, in a small array.
+    struct Aside;
 };
 
 // One tile of C: kRows x (kVectors vectors), all in registers.
-template <int kRows, int kVectors>
-void micro_kernel(Output out, const float* HWY_RESTRICT a, int64_t lda, const float* HWY_RESTRICT panel, int64_t K) {
+template <class Out, int kRows, int kVectors>
+void micro_kernel(Out out, const float* HWY_RESTRICT a, int64_t lda, const float* HWY_RESTRICT panel, int64_t K) {
     const hn::ScalableTag<float> d;
     using Vector = hn::Vec<decltype(d)>;
     constexpr int kWidth = kVectors * kLanes;
@@ -78,29 +93,26 @@ void micro_kernel(Output out, const float* HWY_RESTRICT a, int64_t lda, const fl
             for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(ar, b[v], acc[r][v]);
         }
     }
-    const Vector alpha = hn::Set(d, out.alpha), beta = hn::Set(d, out.beta);
     HWY_UNROLL(kTileRows)
     for (int r = 0; r < kRows; ++r) {
-        for (int v = 0; v < kVectors; ++v) {
-            float* c = out.c + r * out.ldc + v * kLanes;
-            const Vector old = out.beta == 0.0f ? hn::Zero(d) : hn::Mul(beta, hn::LoadU(d, c));
-            hn::StoreU(hn::MulAdd(alpha, acc[r][v], old), d, c);
-        }
+        for (int v = 0; v < kVectors; ++v) out.write(d, r, v * kLanes, acc[r][v]);
     }
 }
 
-using MicroKernel = void (*)(Output, const float*, int64_t, const float*, int64_t);
+template <class Out>
+using MicroKernel = void (*)(Out, const float*, int64_t, const float*, int64_t);
 
-template <int kVectors, int... kRowsMinusOne>
-MicroKernel micro_kernel_for(int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
-    static constexpr MicroKernel table[] = {micro_kernel<kRowsMinusOne + 1, kVectors>...};
+template <class Out, int kVectors, int... kRowsMinusOne>
+MicroKernel<Out> micro_kernel_among(int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
+    static constexpr MicroKernel<Out> table[] = {micro_kernel<Out, kRowsMinusOne + 1, kVectors>...};
     return table[rows - 1];
 }
 
 // The kernel for a tile of `rows` (1 .. kTileRows) and one or two vectors: a ragged last row of tiles does no idle work.
-inline MicroKernel micro_kernel_for(int64_t rows, int64_t width) {
+template <class Out = Output>
+MicroKernel<Out> micro_kernel_for(int64_t rows, int64_t width) {
     constexpr auto all = std::make_integer_sequence<int, kTileRows>();
-    return width == kLanes ? micro_kernel_for<1>(rows, all) : micro_kernel_for<kTileVectors>(rows, all);
+    return width == kLanes ? micro_kernel_among<Out, 1>(rows, all) : micro_kernel_among<Out, kTileVectors>(rows, all);
 }
 
 // ---- panels of B ----------------------------------------------------------------------------------------------------
@@ -187,17 +199,24 @@ inline void pack_plain(float* HWY_RESTRICT packed, const float* HWY_RESTRICT b, 
 
 // ---- C (rows, cols) = alpha A panels + beta C -----------------------------------------------------------------------
 
-// A tile with fewer columns than its panel: computed in a small array, so that nothing outside C is touched.
-inline void ragged_tile(MicroKernel kernel, Output out, const float* a, int64_t lda, int64_t rows, const float* panel,
-                        int64_t cols, int64_t K) {
+struct Output::Aside {
     HWY_ALIGN float tile[kTileRows * kPanel];
-    const int64_t width = panel_width(cols);
-    if (out.beta != 0.0f) {
+    Output out;
+
+    Aside(const Output& from, int64_t rows, int64_t cols, int64_t width) : out{tile, width, from.alpha, from.beta} {
+        if (from.beta == 0.0f) return;
         std::fill(tile, tile + rows * width, 0.0f);
-        for (int64_t r = 0; r < rows; ++r) copy_short(tile + r * width, out.c + r * out.ldc, cols);
+        for (int64_t r = 0; r < rows; ++r) copy_short(tile + r * width, from.c + r * from.ldc, cols);
     }
-    kernel({tile, width, out.alpha, out.beta}, a, lda, panel, K);
-    for (int64_t r = 0; r < rows; ++r) copy_short(out.c + r * out.ldc, tile + r * width, cols);
+};
+
+// A tile with fewer columns than its panel: computed in a small array, so that nothing outside C is touched.
+template <class Out>
+void ragged_tile(MicroKernel<Out> kernel, const Out& out, const float* a, int64_t lda, int64_t rows, const float* panel,
+                 int64_t cols, int64_t K) {
+    typename Out::Aside aside(out, rows, cols, panel_width(cols));
+    kernel(aside.out, a, lda, panel, K);
+    for (int64_t r = 0; r < rows; ++r) copy_short(out.c + r * out.ldc, aside.out.c + r * aside.out.ldc, cols);
 }
 
 // Columns of B that stay in L2 while the rows of A pass by: 192 KiB of panels, and at least 128 columns.
@@ -207,20 +226,20 @@ inline int64_t group_columns(int64_t K) { return std::max<int64_t>(1, 384 / std:
 // All tiles.  kTileRows rows of A stay in L1 while a group of panels, which stays in L2, passes by; then come the next rows,
 // and when all rows have been, the next group.  So `rows` should be few enough for A to stay in L2 (about 100), or `cols`
 // no more than one group.
-inline void multiply_panels(Output out, const float* a, int64_t lda, int64_t rows, const float* packed, int64_t cols,
-                            int64_t K) {
+template <class Out>
+void multiply_panels(const Out& out, const float* a, int64_t lda, int64_t rows, const float* packed, int64_t cols,
+                     int64_t K) {
     const int64_t group_step = group_columns(K);
     for (int64_t group = 0; group < cols; group += group_step) {
         for (int64_t i = 0; i < rows; i += kTileRows) {
             const int64_t m = std::min<int64_t>(kTileRows, rows - i);
             for (int64_t j = group; j < std::min(cols, group + group_step); j += kPanel) {
                 const int64_t n = std::min<int64_t>(kPanel, cols - j), width = panel_width(n);
-                const MicroKernel kernel = micro_kernel_for(m, width);
-                const Output tile = {out.c + i * out.ldc + j, out.ldc, out.alpha, out.beta};
+                const MicroKernel<Out> kernel = micro_kernel_for<Out>(m, width);
                 if (n == width) {
-                    kernel(tile, a + i * lda, lda, packed + j * K, K);
+                    kernel(out.at(i, j), a + i * lda, lda, packed + j * K, K);
                 } else {
-                    ragged_tile(kernel, tile, a + i * lda, lda, m, packed + j * K, n, K);
+                    ragged_tile(kernel, out.at(i, j), a + i * lda, lda, m, packed + j * K, n, K);
                 }
             }
         }
