@@ -182,6 +182,30 @@ CASES(conv2d_shapes) {
     add_all({.N = 1, .H = 56, .W = 60, .C = 3, .K = 64, .R = 7, .S = 7, .stride = 2, .pad = 3});
 }
 
+// What the CUDA backend does by the shape: channels that are multiples of 4 and not of 8; large tiles, where there are 96
+// of 128 x 128, over all classes of the stride; slices of 256 pixels or more, which begin amid images and rows.
+CASES(conv2d_cuda_tiles) {
+    const Conv2d shapes[] = {
+        {.N = 2, .H = 7, .W = 9, .C = 12, .K = 20, .R = 3, .S = 3, .pad = 1},
+        {.N = 2, .H = 9, .W = 8, .C = 20, .K = 12, .R = 3, .S = 3, .stride = 2, .pad = 1},
+        {.N = 1, .H = 13, .W = 14, .C = 64, .K = 64, .R = 3, .S = 3, .stride = 2, .pad = 1},
+        {.N = 1, .H = 10, .W = 13, .C = 64, .K = 68, .R = 1, .S = 1},
+        {.N = 1, .H = 22, .W = 20, .C = 3, .K = 64, .R = 7, .S = 7, .stride = 2, .pad = 3},
+        {.N = 2, .H = 5, .W = 3, .C = 8, .K = 12, .R = 2, .S = 2, .stride = 9, .pad = 1},  // classes without a pixel
+    };
+    for (const Conv2d& s : shapes) add_all(with(s, ConvEngine::gemm));
+    for (int64_t side : {10, 20})  // 100 classes of 70 rows, with one tap and with four
+        add_case(bwd_data({.N = 2, .H = 50, .W = 70, .C = 68, .K = 4, .R = side, .S = side, .stride = 10}));
+    add_case(forward({.N = 3, .H = 64, .W = 65, .C = 4, .K = 68, .R = 1, .S = 1}, {true, true, true}));
+    for (int64_t N : {2, 9}) add_case(bwd_filter({.N = N, .H = 55, .W = 57, .C = 4, .K = 68, .R = 55, .S = 57}));
+    for (int64_t C : {7, 8})
+        for (int64_t K : {5, 8}) {
+            add_case(bwd_filter({.N = 3, .H = 15, .W = 17, .C = C, .K = K, .R = 3, .S = 3, .pad = 1}));
+            add_case(bwd_filter({.N = 100, .H = 5, .W = 6, .C = C, .K = K, .R = 2, .S = 2, .stride = 2}));
+            add_case(bwd_filter({.N = 261, .H = 2, .W = 3, .C = C, .K = K, .R = 2, .S = 2}));
+        }
+}
+
 CASES(conv2d_winograd) {
     for (ConvEngine e : kWinograd) {
         for (int64_t H : {1, 2, 3, 4, 5, 8, 9})  // around the tiles
