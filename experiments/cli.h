@@ -6,9 +6,9 @@
 //
 //     extern const Command inspect_command = {
 //         "inspect", "names, shapes and types in a file", "  $ localcal inspect model.safetensors\n ...",
-//         [](CLI::App& app, const Common& common) -> std::function<void()> {
+//         [](Options& options, const Common& common) -> std::function<void()> {
 //             auto file = std::make_shared<std::string>();
-//             app.add_option("FILE", *file, "what to look at")->required();
+//             options.add_option("FILE", *file, "what to look at").required();
 //             return [file, &common] { ... print(...); };
 //         }};
 //
@@ -23,9 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "experiments/options.h"
 
 namespace lc::cli {
 
@@ -43,7 +41,7 @@ struct Command {
     const char* name;
     const char* summary;  // one line, for the list of commands
     const char* example;  // ends --help: a line to type and what comes back
-    std::function<void()> (*define)(CLI::App& app, const Common& common);
+    std::function<void()> (*define)(Options& options, const Common& common);
 };
 
 // Reads the options in `args` and runs the command, or prints its help.  `called` is what the user typed before them:

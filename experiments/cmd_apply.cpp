@@ -1,5 +1,4 @@
 // cmd_apply.cpp -- localcal apply: calibrated probabilities for new rows.
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "calib/calibrator.h"
@@ -93,11 +92,11 @@ extern const Command apply_command = {
     "\n"
     "test.npz holds `features` and `logits` as the model was fitted on; labels are not needed.  calibrated.npz gets\n"
     "`probs` (n, C), and `features` (n, k) where the method has a feature space of its own.",
-    [](CLI::App& app, const Common& common) -> std::function<void()> {
+    [](Options& options, const Common& common) -> std::function<void()> {
         auto o = std::make_shared<ApplyOptions>();
-        app.add_option("MODEL", o->model, "a file that `localcal fit` wrote")->required();
-        add_input_options(app, o->input);
-        app.add_option("-o,--output", o->output, "the result, an .npz file")->required();
+        options.add_option("MODEL", o->model, "a file that `localcal fit` wrote").required();
+        add_input_options(options, o->input);
+        options.add_option("-o,--output", o->output, "the result, an .npz file").required();
         return [o, &common] { apply(common, *o); };
     }};
 

@@ -1,5 +1,4 @@
 // cmd_compare.cpp -- localcal compare: every method on the same rows, one table.
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "data/file.h"
@@ -111,19 +110,19 @@ extern const Command compare_command = {
     "made, which published tables show and a method can lower by shrinking that space.  `flips` counts rows whose\n"
     "most probable class is not the classifier's any more.\n"
     "--out DIR keeps every fitted model (for `localcal apply`) and compare.json; a rerun takes the models up again.",
-    [](CLI::App& app, const Common& common) -> std::function<void()> {
+    [](Options& options, const Common& common) -> std::function<void()> {
         auto o = std::make_shared<CompareOptions>();
         o->scoring.bootstrap = 0, o->scoring.null = 20;
-        app.add_option("--cal", o->cal, "rows to fit on: .npz with features, logits or probs, labels")
-            ->type_name("FILE.npz[:A:B]")
-            ->required();
-        app.add_option("--test", o->test, "rows to score")->type_name("FILE.npz[:A:B]")->required();
-        app.add_option("--methods", o->methods, "as `localcal fit --method` takes them; all, where none are given")
-            ->type_name("a,b,...");
-        app.add_option("--out", o->out, "a folder for the fitted models and compare.json");
-        add_scoring_options(app, o->scoring);
-        add_gamma_option(app, o->scoring);
-        add_noise_options(app, o->scoring);
+        options.add_option("--cal", o->cal, "rows to fit on: .npz with features, logits or probs, labels")
+            .type_name("FILE.npz[:A:B]")
+            .required();
+        options.add_option("--test", o->test, "rows to score").type_name("FILE.npz[:A:B]").required();
+        options.add_option("--methods", o->methods, "as `localcal fit --method` takes them; all, where none are given")
+            .type_name("a,b,...");
+        options.add_option("--out", o->out, "a folder for the fitted models and compare.json");
+        add_scoring_options(options, o->scoring);
+        add_gamma_option(options, o->scoring);
+        add_noise_options(options, o->scoring);
         return [o, &common] { run(common, *o); };
     }};
 

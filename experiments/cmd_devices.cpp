@@ -34,6 +34,6 @@ extern const Command devices_command = {
     "  device cpu (AMD EPYC, 2 threads, AVX2): as asked\n"
     "\n"
     "The star marks what --device auto takes; the last line says what --device takes, and why.",
-    [](CLI::App&, const Common& common) -> std::function<void()> { return [&common] { list_devices(common); }; }};
+    [](Options&, const Common& common) -> std::function<void()> { return [&common] { list_devices(common); }; }};
 
 }  // namespace lc::cli

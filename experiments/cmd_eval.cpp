@@ -1,5 +1,4 @@
 // cmd_eval.cpp -- localcal eval: how good the probabilities of a model are, everywhere and locally.
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -178,15 +177,15 @@ extern const Command eval_command = {
     "model that has a feature space of its own, lce_own is the published figure and lce the one that compares "
     "methods.\n"
     "--out DIR writes metrics.json and per_sample.npz (local_error, n_eff, theta, ...).",
-    [](CLI::App& app, const Common& common) -> std::function<void()> {
+    [](Options& options, const Common& common) -> std::function<void()> {
         auto o = std::make_shared<EvalOptions>();
-        add_input_options(app, o->input);
-        app.add_option("--model", o->model, "a file that `localcal fit` wrote: score what it makes of the rows");
-        app.add_option("--out", o->out, "a folder for metrics.json and per_sample.npz");
-        app.add_flag("--bounds", o->bounds, "also evaluate the bounds of the theory, term by term");
-        add_scoring_options(app, o->scoring);
-        add_gamma_option(app, o->scoring);
-        add_noise_options(app, o->scoring);
+        add_input_options(options, o->input);
+        options.add_option("--model", o->model, "a file that `localcal fit` wrote: score what it makes of the rows");
+        options.add_option("--out", o->out, "a folder for metrics.json and per_sample.npz");
+        options.add_flag("--bounds", o->bounds, "also evaluate the bounds of the theory, term by term");
+        add_scoring_options(options, o->scoring);
+        add_gamma_option(options, o->scoring);
+        add_noise_options(options, o->scoring);
         return [o, &common] { eval(common, *o); };
     }};
 

@@ -1,5 +1,4 @@
 // cmd_explain.cpp -- localcal explain: the neighbourhoods in which the probabilities are most wrong.
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "experiments/progress.h"
@@ -75,17 +74,15 @@ extern const Command explain_command = {
     "\n"
     "Each line is a place in feature space and a class: what the model says there, what happens there, how many\n"
     "neighbours that rests on, and which rows they are.  Places near one that is listed already are left out.",
-    [](CLI::App& app, const Common& common) -> std::function<void()> {
+    [](Options& options, const Common& common) -> std::function<void()> {
         auto o = std::make_shared<ExplainCommand>();
-        add_input_options(app, o->input);
-        app.add_option("--model", o->model, "a file that `localcal fit` wrote: explain what it makes of the rows");
-        app.add_option("--top", o->what.top, "how many places")->check(CLI::Range(int64_t(1), int64_t(1000000)));
-        app.add_option("--members", o->what.members, "how many neighbours of each")
-            ->check(CLI::Range(int64_t(0), int64_t(1000000)));
-        app.add_option("--least-n-eff", o->what.least_n_eff, "smaller neighbourhoods are not looked at")
-            ->check(CLI::PositiveNumber);
-        add_scoring_options(app, o->scoring);
-        add_gamma_option(app, o->scoring);
+        add_input_options(options, o->input);
+        options.add_option("--model", o->model, "a file that `localcal fit` wrote: explain what it makes of the rows");
+        options.add_option("--top", o->what.top, "how many places").range(1, 1000000);
+        options.add_option("--members", o->what.members, "how many neighbours of each").range(0, 1000000);
+        options.add_option("--least-n-eff", o->what.least_n_eff, "smaller neighbourhoods are not looked at").positive();
+        add_scoring_options(options, o->scoring);
+        add_gamma_option(options, o->scoring);
         return [o, &common] { explain(common, *o); };
     }};
 

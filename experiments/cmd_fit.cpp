@@ -1,5 +1,4 @@
 // cmd_fit.cpp -- localcal fit: a calibrator from labelled rows, into one file.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -128,18 +127,19 @@ extern const Command fit_command = {
     "  paper    the paper to the letter: gamma 10, fixed epochs; made for 2048 features of a ResNet\n"
     "  authors  the authors' code, to compare with its numbers\n"
     "An interrupted fit with --checkpoint goes on where it was, with the same result bit for bit.",
-    [](CLI::App& app, const Common& common) -> std::function<void()> {
+    [](Options& options, const Common& common) -> std::function<void()> {
         auto o = std::make_shared<FitOptions>();
-        app.add_option("--method", o->method, "nc, ts, vs, ms, dc, ps, ir, hb, beta, ln, kc, ko; with :variant")
-            ->required();
-        add_input_options(app, o->input);
-        app.add_option("-o,--output", o->output, "the fitted model, a .safetensors file")->required();
-        app.add_option("--preset", o->preset, "auto, paper or authors: the variant, if not in --method");
-        app.add_option("--checkpoint", o->checkpoint, "a file that keeps the state of training, to go on from");
+        options.add_option("--method", o->method, "nc, ts, vs, ms, dc, ps, ir, hb, beta, ln, kc, ko; with :variant")
+            .required();
+        add_input_options(options, o->input);
+        options.add_option("-o,--output", o->output, "the fitted model, a .safetensors file").required();
+        options.add_option("--preset", o->preset, "auto, paper or authors: the variant, if not in --method");
+        options.add_option("--checkpoint", o->checkpoint, "a file that keeps the state of training, to go on from");
         for (const Choice& c : kChoices) {
-            app.add_option_function<std::string>(
-                   std::string("--") + c.name, [o, c](const std::string& v) { o->choices[c.name] = v; }, c.what)
-                ->type_name(c.takes);
+            options
+                .add_option(
+                    std::string("--") + c.name, [o, c](const std::string& v) { o->choices[c.name] = v; }, c.what)
+                .type_name(c.takes);
         }
         return [o, &common] { fit(common, *o); };
     }};

@@ -1,5 +1,4 @@
 // cmd_inspect.cpp -- localcal inspect: names, shapes, types and metadata of arrays and weights, in any format we read.
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -151,15 +150,15 @@ extern const Command inspect_command = {
     "  logits    (10000, 10)  float32  -18.7793  45.9755  0    0\n"
     "\n"
     "min and max are those of the finite values; nan and inf count the others.",
-    [](CLI::App& app, const Common& common) -> std::function<void()> {
-        struct Options {
+    [](Options& options, const Common& common) -> std::function<void()> {
+        struct Wanted {
             std::vector<std::string> files;
             bool stats = false;
         };
-        const auto options = std::make_shared<Options>();
-        app.add_option("FILE", options->files, "what to look at, one or more")->required()->type_name("");
-        app.add_flag("--stats", options->stats, "also read the values: range, number of NaN and infinities");
-        return [options, &common] { inspect(options->files, options->stats, common); };
+        const auto o = std::make_shared<Wanted>();
+        options.add_option("FILE", o->files, "what to look at, one or more").required().type_name("");
+        options.add_flag("--stats", o->stats, "also read the values: range, number of NaN and infinities");
+        return [o, &common] { inspect(o->files, o->stats, common); };
     }};
 
 }  // namespace lc::cli

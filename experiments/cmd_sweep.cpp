@@ -1,5 +1,4 @@
 // cmd_sweep.cpp -- localcal sweep: how the local errors depend on the bandwidth.
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "experiments/progress.h"
@@ -62,12 +61,12 @@ extern const Command sweep_command = {
     "One walk over all pairs of rows serves every bandwidth.  As gamma grows the local error becomes the class-wise "
     "ECE;\n"
     "as it shrinks, and a row is its own neighbour, it becomes the mean of |p - y|, whatever the model.",
-    [](CLI::App& app, const Common& common) -> std::function<void()> {
+    [](Options& options, const Common& common) -> std::function<void()> {
         auto o = std::make_shared<SweepOptions>();
-        add_input_options(app, o->input);
-        app.add_option("--gammas", o->gammas, "the bandwidths")->required()->delimiter(',')->check(CLI::PositiveNumber);
-        app.add_option("--model", o->model, "a file that `localcal fit` wrote: score what it makes of the rows");
-        add_scoring_options(app, o->scoring);
+        add_input_options(options, o->input);
+        options.add_option("--gammas", o->gammas, "the bandwidths").required().delimiter(',').positive();
+        options.add_option("--model", o->model, "a file that `localcal fit` wrote: score what it makes of the rows");
+        add_scoring_options(options, o->scoring);
         return [o, &common] { run_sweep(common, *o); };
     }};
 

@@ -2,7 +2,6 @@
 //
 // Files of --out: training.checkpoint while it trains, then cal.npz and test.npz, and last classifier.safetensors, whose
 // fingerprint says what all three were made of: where it fits the options, nothing is left to do.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -223,20 +222,22 @@ const Command kFashion = {
     "\n"
     "A run that was interrupted goes on after its last epoch, with the same result bit for bit; one that has nothing\n"
     "left to do says so.",
-    [](CLI::App& app, const Common& common) -> std::function<void()> {
+    [](Options& options, const Common& common) -> std::function<void()> {
         auto o = std::make_shared<FashionOptions>();
-        app.add_option("--out", o->out, "folder for the results; made where it is missing")
-            ->required()
-            ->type_name("DIR");
-        app.add_option("--images", o->images, "folder of the four IDX files (" + o->images + ")")->type_name("DIR");
-        app.add_option_function<std::string>(
-               "--epochs", [o](const std::string& s) { o->epochs = int64_t(parse_integer("--epochs", s, 1, 10000)); },
-               "passes over the training rows (" + std::to_string(o->epochs) + ")")
-            ->type_name("N");
-        app.add_option_function<std::string>(
-               "--limit", [o](const std::string& s) { o->limit = int64_t(parse_integer("--limit", s, 20, 1000000)); },
-               "use at most N rows of every part: a quick try (all of them)")
-            ->type_name("N");
+        options.add_option("--out", o->out, "folder for the results; made where it is missing")
+            .required()
+            .type_name("DIR");
+        options.add_option("--images", o->images, "folder of the four IDX files (" + o->images + ")").type_name("DIR");
+        options
+            .add_option(
+                "--epochs", [o](const std::string& s) { o->epochs = int64_t(parse_integer("--epochs", s, 1, 10000)); },
+                "passes over the training rows (" + std::to_string(o->epochs) + ")")
+            .type_name("N");
+        options
+            .add_option(
+                "--limit", [o](const std::string& s) { o->limit = int64_t(parse_integer("--limit", s, 20, 1000000)); },
+                "use at most N rows of every part: a quick try (all of them)")
+            .type_name("N");
         return [o, &common] { run_fashion(common, *o); };
     }};
 

@@ -1,8 +1,6 @@
 // input.cpp -- from the options of INPUT to a Dataset (what is accepted: data/dataset.h).
 #include "experiments/input.h"
 
-#include <CLI/CLI.hpp>
-
 #include "experiments/cli.h"
 #include "kernels/check.h"
 
@@ -47,9 +45,9 @@ void check_given(const InputOptions& o, Needs needs) {
 
 }  // namespace
 
-void add_input_options(CLI::App& app, InputOptions& o) {
+void add_input_options(Options& options, InputOptions& o) {
     const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
-        app.add_option(name, value, help)->type_name(type)->group("Input");
+        options.add_option(name, value, help).type_name(type).group("Input");
     };
     add("--data", o.data, ".npz with features, logits or probs, labels (or netcal's names)", "FILE");
     add("--features", o.features, "(n, d), instead of --data: .npy, or .npz with one array", "FILE");

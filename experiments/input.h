@@ -7,10 +7,7 @@
 #include <string>
 
 #include "data/dataset.h"
-
-namespace CLI {
-class App;
-}
+#include "experiments/options.h"
 
 namespace lc::cli {
 
@@ -18,7 +15,7 @@ struct InputOptions {
     std::string data, features, logits, probs, labels, rows;
 };
 
-void add_input_options(CLI::App& app, InputOptions& options);
+void add_input_options(Options& options, InputOptions& o);
 Dataset load(const InputOptions& options, Needs needs);
 
 // The same in pieces, for input that is larger than memory: files are mapped, and a piece is what is read.

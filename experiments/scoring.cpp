@@ -1,7 +1,6 @@
 // scoring.cpp -- see scoring.h.
 #include "experiments/scoring.h"
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -97,35 +96,40 @@ ScoringBandwidth choose_gamma(const Scored& s, const ScoringOptions& o, const Co
 
 }  // namespace
 
-void add_scoring_options(CLI::App& app, ScoringOptions& o) {
-    app.add_option("--pca", o.pca, "dimensions the features are reduced to (a model brings its own)")
-        ->type_name("K|none");
-    app.add_option("--bins", o.bins, "bins of probability");
-    app.add_option("--min-bin", o.min_bin, "local errors leave out bins with so many rows or fewer")->type_name("N");
-    app.add_option("--weights", o.weights, "how classes are averaged: equally, by their frequency, or as a file says")
-        ->type_name("uniform|prior|FILE");
-    app.add_option("--modes", o.modes, "definitions: authors (as published numbers), paper, corrected")
-        ->type_name("authors|paper|corrected");
-    app.add_option("--lce", o.lce, "the local error alone")->type_name("authors|paper|corrected");
-    app.add_option("--mlce", o.mlce, "mean of class maxima, largest row, largest entry")
-        ->type_name("authors|paper|max");
-    app.add_option("--ecce", o.ecce, "mean or sum over bins, or the range without bins")
-        ->type_name("authors|paper|range");
-    app.add_option("--nll", o.nll, "ln(p + 1e-12), by the logits, or ln max(p, 1e-38)")
-        ->type_name("authors|logits|floor");
-    app.add_option("--self", o.self, "is a row its own neighbour?")->type_name("include|exclude");
-    app.add_option("--space", o.space, "where neighbours are near: the classifier's features, the method's own, both")
-        ->type_name("own|common|both");
+void add_scoring_options(Options& options, ScoringOptions& o) {
+    options.add_option("--pca", o.pca, "dimensions the features are reduced to (a model brings its own)")
+        .type_name("K|none");
+    options.add_option("--bins", o.bins, "bins of probability");
+    options.add_option("--min-bin", o.min_bin, "local errors leave out bins with so many rows or fewer").type_name("N");
+    options
+        .add_option("--weights", o.weights, "how classes are averaged: equally, by their frequency, or as a file says")
+        .type_name("uniform|prior|FILE");
+    options.add_option("--modes", o.modes, "definitions: authors (as published numbers), paper, corrected")
+        .type_name("authors|paper|corrected");
+    options.add_option("--lce", o.lce, "the local error alone").type_name("authors|paper|corrected");
+    options.add_option("--mlce", o.mlce, "mean of class maxima, largest row, largest entry")
+        .type_name("authors|paper|max");
+    options.add_option("--ecce", o.ecce, "mean or sum over bins, or the range without bins")
+        .type_name("authors|paper|range");
+    options.add_option("--nll", o.nll, "ln(p + 1e-12), by the logits, or ln max(p, 1e-38)")
+        .type_name("authors|logits|floor");
+    options.add_option("--self", o.self, "is a row its own neighbour?").type_name("include|exclude");
+    options
+        .add_option("--space", o.space, "where neighbours are near: the classifier's features, the method's own, both")
+        .type_name("own|common|both");
 }
 
-void add_gamma_option(CLI::App& app, ScoringOptions& o) {
-    app.add_option("--gamma", o.gamma, "bandwidth of the neighbourhoods; auto: the smallest with a median n_eff of 100")
-        ->type_name("X|auto");
+void add_gamma_option(Options& options, ScoringOptions& o) {
+    options
+        .add_option("--gamma", o.gamma,
+                    "bandwidth of the neighbourhoods; auto: the smallest with a median n_eff of 100")
+        .type_name("X|auto");
 }
 
-void add_noise_options(CLI::App& app, ScoringOptions& o) {
-    app.add_option("--bootstrap", o.bootstrap, "replicates behind the 95 % intervals; 0: none")->type_name("N");
-    app.add_option("--null", o.null, "sets of labels drawn from p to see what chance gives; 0: none")->type_name("N");
+void add_noise_options(Options& options, ScoringOptions& o) {
+    options.add_option("--bootstrap", o.bootstrap, "replicates behind the 95 % intervals; 0: none").type_name("N");
+    options.add_option("--null", o.null, "sets of labels drawn from p to see what chance gives; 0: none")
+        .type_name("N");
 }
 
 ScoringChoice choose_scoring(const ScoringOptions& o, const Common& common) {

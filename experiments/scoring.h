@@ -22,9 +22,9 @@ struct ScoringOptions {
     int64_t bins = 15, min_bin = -1;         // -1: as --lce says
     int64_t bootstrap = 1000, null = 200;
 };
-void add_scoring_options(CLI::App& app, ScoringOptions& o);
-void add_gamma_option(CLI::App& app, ScoringOptions& o);
-void add_noise_options(CLI::App& app, ScoringOptions& o);
+void add_scoring_options(Options& options, ScoringOptions& o);
+void add_gamma_option(Options& options, ScoringOptions& o);
+void add_noise_options(Options& options, ScoringOptions& o);
 
 // The options as enums, and as text for outputs: every choice by name.
 struct ScoringChoice {

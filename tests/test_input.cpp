@@ -1,9 +1,9 @@
 // test_input.cpp -- INPUT as the commands take it: what is read from which files, and every sentence that refuses.
-#include <CLI/CLI.hpp>
 #include <cfloat>
 #include <cmath>
 #include <cstdlib>
 
+#include "experiments/cli.h"
 #include "experiments/input.h"
 #include "tests/file_bytes.h"
 
@@ -233,13 +233,18 @@ TEST_F(Input, RealFiles) {
 }
 
 TEST_F(Input, TheOptionsReachTheirPlaces) {
-    CLI::App app;
-    InputOptions o;
-    add_input_options(app, o);
-    app.parse("--data a --features b --logits c --probs d --labels e --rows 1:2", false);
+    static InputOptions o;
+    const Command command = {"try", "reads options", "", [](Options& options, const Common&) -> std::function<void()> {
+                                 add_input_options(options, o);
+                                 return [] {};
+                             }};
+    run_command(command, "try",
+                {"--data", "a", "--features", "b", "--logits", "c", "--probs", "d", "--labels", "e", "--rows", "1:2"});
     EXPECT_EQ(std::vector({o.data, o.features, o.logits, o.probs, o.labels, o.rows}),
               (std::vector<std::string>{"a", "b", "c", "d", "e", "1:2"}));
-    EXPECT_NE(app.help().find("Input"), std::string::npos);
+    testing::internal::CaptureStdout();
+    run_command(command, "try", {"--help"});
+    EXPECT_NE(testing::internal::GetCapturedStdout().find("\nInput:\n"), std::string::npos);
 }
 
 }  // namespace
