@@ -2,7 +2,6 @@
 //
 // Rows are kept beside the output while they are computed (OUTPUT.HASH.npy.partial), so that an interrupted run goes on; the
 // output itself is written whole, at the end.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,10 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct Settings {
     std::string model, network, weights, data, part = "all", output;
-    PictureOptions input;
-    bool size_given = false, fit_given = false, normalise_given = false;
+    PictureOptions pictures;
     int64_t batch = 32, limit = 0;
 };
 
@@ -34,12 +32,12 @@ struct Options {
 
 struct Network {
     std::unique_ptr<ResNet> net;
-    PictureOptions input;
-    std::string hash;                       // of its weights
+    PictureOptions pictures;
+    std::string hash;  // of its weights
     int64_t train_share = 45, validation_share = 10;
 };
 
-Network open_network(const Backend& b, const Options& o) {
+Network open_network(const Backend& b, const Settings& o) {
     if (o.model.empty() == o.weights.empty()) {
         throw Error("expected --model FILE of finetune, or --weights FILE with --network NAME; found " +
                     std::string(o.model.empty() ? "neither" : "both"));
@@ -50,23 +48,23 @@ Network open_network(const Backend& b, const Options& o) {
         return found == file.metadata.end() ? std::string() : found->second;
     };
     Network n;
+    n.pictures = o.pictures;
     std::string name = o.network;
     if (!o.model.empty()) {
         name = meta("network");
         if (meta("schema") != "localcal.network/1" || name.empty()) {
-            refuse(o.model, "expected a classifier.safetensors that finetune wrote, found other weights; give them as "
-                            "--weights with --network NAME");
+            refuse(o.model,
+                   "expected a classifier.safetensors that finetune wrote, found other weights; give them as "
+                   "--weights with --network NAME");
         }
-        n.input = restore_picture_options(file.metadata);
+        restore(n.pictures, file.metadata);
         const std::string split = meta("split");
         if (std::sscanf(split.c_str(), "%ld:%ld", &n.train_share, &n.validation_share) != 2) {
             refuse(o.model, "expected its split as 45:10, found '" + split + "'");
         }
     }
-    if (name.empty()) throw Error("expected --network NAME beside --weights: a file does not say which network it is of");
-    if (o.size_given || o.model.empty()) n.input.size = o.input.size;
-    if (o.fit_given || o.model.empty()) n.input.fit = o.input.fit;
-    if (o.normalise_given || o.model.empty()) n.input.normalise = o.input.normalise;
+    if (name.empty())
+        throw Error("expected --network NAME beside --weights: a file does not say which network it is of");
     const int64_t classes = classes_in(file);
     if (classes == 0) refuse(file.path, "expected weights with a head (fc.weight, fc.bias), found none");
     n.net = std::make_unique<ResNet>(b, resnet_plan(name, classes));
@@ -75,7 +73,7 @@ Network open_network(const Backend& b, const Options& o) {
     return n;
 }
 
-std::vector<int64_t> rows_of(const ImageSource& images, const Options& o, const Network& n) {
+std::vector<int64_t> rows_of(const ImageSource& images, const Settings& o, const Network& n) {
     std::vector<int64_t> rows(static_cast<size_t>(images.size()));
     std::iota(rows.begin(), rows.end(), int64_t(0));
     if (o.part != "all") {
@@ -93,7 +91,7 @@ std::vector<int64_t> rows_of(const ImageSource& images, const Options& o, const 
 void compute_rows(RowCacheWriter& out, const Backend& b, const Network& n, const ImageSource& images,
                   const std::vector<int64_t>& rows, int64_t batch, const Progress& progress) {
     const int64_t d = n.net->plan().features(), C = n.net->plan().classes;
-    const ImagePipeline pipeline = pipeline_of(n.input, n.net->plan());
+    const ImagePipeline pipeline = pipeline_of(n.pictures, n.net->plan());
     Trunk trunk(*n.net, n.net->head());
     Tape tape;
     tape.training = false;
@@ -180,14 +178,14 @@ void print_top_classes(const RowCache& rows, const ImageSource& images, const st
         for (int64_t k = 0; k < shown; ++k) {
             char p[32];
             std::snprintf(p, sizeof p, "%.4f", std::exp(double(z[order[size_t(k)]]) - double(z[order[0]])) / total);
-            table_rows.push_back({k == 0 ? printable(images.name(which[size_t(i)])) : "",
-                                  std::to_string(order[size_t(k)]), p});
+            table_rows.push_back(
+                {k == 0 ? printable(images.name(which[size_t(i)])) : "", std::to_string(order[size_t(k)]), p});
         }
     }
     print(table(table_rows));
 }
 
-void run_extract(const Common& common, const Options& o) {
+void run_extract(const Common& common, const Settings& o) {
     std::string why;
     const Backend& b = choose_backend(common.device, &why);
     const Network n = open_network(b, o);
@@ -197,8 +195,8 @@ void run_extract(const Common& common, const Options& o) {
     if (!common.quiet) std::fprintf(stderr, "%s\n%s\n", why.c_str(), images->description().c_str());
 
     const std::string made_of = "extract/1 " + n.hash + " " + images->hash() + " " + o.part + " " +
-                                std::to_string(rows.size()) + " " + text_of(pipeline_of(n.input, n.net->plan())) + " " +
-                                b.name;
+                                std::to_string(rows.size()) + " " + text_of(pipeline_of(n.pictures, n.net->plan())) +
+                                " " + b.name;
     const std::string kept = o.output + "." + Hash().add_bytes(std::as_bytes(std::span(made_of))).text() + ".npy";
     if (!fs::exists(kept)) {
         RowCacheWriter writer(kept, int64_t(rows.size()), {d + C}, CacheType::f32);
@@ -210,8 +208,12 @@ void run_extract(const Common& common, const Options& o) {
     const RowCache cache(kept);
     const Summary s = write_output(o.output, cache, labels, d, C);
     if (common.json) {
-        nlohmann::ordered_json j = {{"schema", "localcal.extract/1"}, {"program", kProgram}, {"output", o.output},
-                                    {"network", n.net->plan().name},  {"n", s.n},            {"features", s.d},
+        nlohmann::ordered_json j = {{"schema", "localcal.extract/1"},
+                                    {"program", kProgram},
+                                    {"output", o.output},
+                                    {"network", n.net->plan().name},
+                                    {"n", s.n},
+                                    {"features", s.d},
                                     {"classes", s.C}};
         if (s.labelled) {
             j["accuracy"] = s.score.accuracy, j["log_loss"] = s.score.log_loss, j["confidence"] = s.score.confidence;
@@ -231,31 +233,31 @@ void run_extract(const Common& common, const Options& o) {
 const Command kExtract = {
     "extract", "features, logits and labels of images, as calibration wants them",
     "  $ extract --model run/classifier.safetensors --data cifar10:cifar-10-batches-bin:test -o cal.npz\n"
-    "  $ extract --weights resnet20.th --network resnet20:a --normalise cifar10 --data cifar10:cifar-10-batches-bin:test \\\n"
+    "  $ extract --weights resnet20.th --network resnet20:a --normalise cifar10 --data "
+    "cifar10:cifar-10-batches-bin:test \\\n"
     "            -o resnet20.npz\n"
     "  $ extract --weights resnet50.pth --network resnet50 --fit crop --data photograph.jpg -o photograph.npz\n"
     "\n"
     "`features` (n, d) are the mean over the last map, `logits` (n, C) what the head makes of them.  With --model the\n"
-    "size, fit and normalisation are those the classifier was trained with; --part picks rows by its own split: train,\n"
+    "size, fit and normalisation are those the classifier was trained with; --part picks rows by its own split: "
+    "train,\n"
     "validation, or rest, which it has never seen.  A run that was interrupted goes on where it was.",
-    [](CLI::App& app, const Common& common) -> std::function<void()> {
-        auto o = std::make_shared<Options>();
-        app.add_option("--model", o->model, "a classifier.safetensors of finetune")->type_name("FILE");
-        app.add_option("--weights", o->weights, "or pretrained weights: .pth, .safetensors, TensorFlow.js")->type_name("FILE");
-        app.add_option("--network", o->network, "and the network they are of: resnet50, resnet50:he, resnet20:a, ...");
-        app.add_option("--data", o->data, "images: cifar10:FOLDER:test, npz:FILE:test, a folder, a file")->required();
-        app.add_option("--part", o->part, "all, train, validation or rest (all)")
-            ->check(CLI::IsMember({"all", "train", "validation", "rest"}))
-            ->type_name("");
-        app.add_option("-o,--output", o->output, "the .npz to write")->required()->type_name("FILE");
-        add_picture_options(app, o->input);
-        add_count(app, "--batch", o->batch, 1, 4096, "images at a time (32)");
-        add_count(app, "--limit", o->limit, 1, 1'000'000'000, "the first N images only");
-        return [o, &app, &common] {
-            o->size_given = app.count("--size") > 0, o->fit_given = app.count("--fit") > 0;
-            o->normalise_given = app.count("--normalise") > 0;
-            run_extract(common, *o);
-        };
+    [](Options& options, const Common& common) -> std::function<void()> {
+        auto o = std::make_shared<Settings>();
+        options.add_option("--model", o->model, "a classifier.safetensors of finetune").type_name("FILE");
+        options.add_option("--weights", o->weights, "or pretrained weights: .pth, .safetensors, TensorFlow.js")
+            .type_name("FILE");
+        options.add_option("--network", o->network,
+                           "and the network they are of: resnet50, resnet50:he, resnet20:a, ...");
+        options.add_option("--data", o->data, "images: cifar10:FOLDER:test, npz:FILE:test, a folder, a file")
+            .required();
+        add_choice(options, "--part", o->part, {"all", "train", "validation", "rest"},
+                   "rows by the model's split (all)");
+        options.add_option("-o,--output", o->output, "the .npz to write").required().type_name("FILE");
+        add_picture_options(options, o->pictures);
+        add_count(options, "--batch", o->batch, 1, 4096, "images at a time (32)");
+        add_count(options, "--limit", o->limit, 1, 1'000'000'000, "the first N images only");
+        return [o, &common] { run_extract(common, *o); };
     }};
 
 }  // namespace
@@ -264,5 +266,6 @@ const Command kExtract = {
 int main(int argc, char** argv) {
     using namespace lc::cli;
     return run_program(
-        "extract", [](std::vector<std::string> args) { run_command(kExtract, "extract", std::move(args)); }, argc, argv);
+        "extract", [](std::vector<std::string> args) { run_command(kExtract, "extract", std::move(args)); }, argc,
+        argv);
 }

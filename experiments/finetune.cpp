@@ -3,7 +3,8 @@
 // Files of --out: trunk-HASH.npy (what the frozen part gives, kept for further runs), training.checkpoint while it trains,
 // and last classifier.safetensors, whose fingerprint says what it was made of: where it fits the options, nothing is left
 // to do.
-#include <CLI/CLI.hpp>
+#include "nn/finetune.h"
+
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -14,7 +15,6 @@
 #include "data/split.h"
 #include "experiments/network_options.h"
 #include "experiments/progress.h"
-#include "nn/finetune.h"
 #include "nn/resnet_weights.h"
 
 namespace lc::cli {
@@ -22,11 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct Settings {
     std::string data, out, network = "resnet50", weights;
     std::string train = "last", bn = "frozen", dropout_at = "features", cache = "f16";
     std::string optimiser = "adam", schedule = "constant";
-    PictureOptions input;
+    PictureOptions pictures;
     int64_t epochs = 9, batch = 128, train_share = 45, validation_share = 10, limit = 0;
     double dropout = 0.2, lr = 0, momentum = 0.9, weight_decay = 0;
 
@@ -37,7 +37,7 @@ struct Options {
 
 struct Job {
     const Backend& b;
-    const Options& o;
+    const Settings& o;
     std::unique_ptr<ImageSource> images;
     std::vector<int64_t> train, validation;  // rows of images
     ImagePipeline pipeline;
@@ -47,20 +47,26 @@ struct Job {
     std::string fingerprint;  // what decides the result
 };
 
-void check_options(const Options& o) {
+void check_options(const Settings& o) {
     if (o.weights.empty() && o.train != "all") {
-        throw Error("expected --weights FILE for the part that is not trained, or --train all, found --train " + o.train);
+        throw Error("expected --weights FILE for the part that is not trained, or --train all, found --train " +
+                    o.train);
     }
     if (o.bn == "authors" && o.train == "head") {
-        throw Error("--bn authors takes batch statistics in every stage, so it has no meaning with --train head; "
-                    "choose --train last");
+        throw Error(
+            "--bn authors takes batch statistics in every stage, so it has no meaning with --train head; "
+            "choose --train last");
     }
     if (o.dropout_at == "map" && o.train == "head") {
         throw Error("--dropout-at map needs the last stage in training, found --train head; choose --train last");
     }
-    if (!(o.dropout >= 0 && o.dropout < 1)) {
-        throw Error("--dropout: expected a share from 0 to below 1, found " + std::to_string(o.dropout));
-    }
+    const auto share = [](const char* option, double x) {
+        if (x >= 0 && x < 1) return;
+        throw Error(std::string(option) + ": expected a number from 0 to below 1, found " + std::to_string(x));
+    };
+    share("--dropout", o.dropout);
+    share("--momentum", o.momentum);
+    share("--weight-decay", o.weight_decay);
 }
 
 std::vector<int64_t> limited(std::vector<int64_t> rows, int64_t limit) {
@@ -68,16 +74,14 @@ std::vector<int64_t> limited(std::vector<int64_t> rows, int64_t limit) {
     return rows;
 }
 
-int64_t cut_of(const Options& o, const ResNet& net) {
+int64_t cut_of(const Settings& o, const ResNet& net) {
     if (o.train == "all" || o.bn == "authors") return 0;
     return o.train == "head" ? net.head() : net.last_stage();
 }
 
-std::string hash_text(const std::string& text) {
-    return Hash().add_bytes(std::as_bytes(std::span(text))).text();
-}
+std::string hash_text(const std::string& text) { return Hash().add_bytes(std::as_bytes(std::span(text))).text(); }
 
-Job make_job(const Backend& b, const Options& o, uint64_t seed) {
+Job make_job(const Backend& b, const Settings& o, uint64_t seed) {
     check_options(o);
     Job job = {b, o, open_images(o.data), {}, {}, {}, {}, 0, {}, {}};
     if (job.images->classes() < 2) {
@@ -87,10 +91,11 @@ Job make_job(const Backend& b, const Options& o, uint64_t seed) {
     const Split split = split_rows(job.images->size(), o.train_share, o.validation_share);
     job.train = limited(split.train, o.limit);
     job.validation = limited(split.validation, o.limit);
-    if (job.train.empty()) throw Error("--data " + o.data + ": no images are left to train on; give more, or raise --split");
+    if (job.train.empty())
+        throw Error("--data " + o.data + ": no images are left to train on; give more, or raise --split");
 
     job.net = std::make_unique<ResNet>(b, resnet_plan(o.network, job.images->classes()));
-    job.pipeline = pipeline_of(o.input, job.net->plan());
+    job.pipeline = pipeline_of(o.pictures, job.net->plan());
     job.net->initialise(seed);
     std::string weights_hash = "none";
     if (!o.weights.empty()) {
@@ -166,7 +171,8 @@ TrunkOutputs trunk_outputs(const Job& job, bool quiet) {
     const std::string name = "trunk-" + hash_text(job.trunk_text + " type=" + job.o.cache) + ".npy";
     const std::string path = (fs::path(job.o.out) / name).string();
     if (!fs::exists(path)) {
-        RowCacheWriter writer(path, int64_t(rows.size()), out.row, job.o.cache == "f32" ? CacheType::f32 : CacheType::f16);
+        RowCacheWriter writer(path, int64_t(rows.size()), out.row,
+                              job.o.cache == "f32" ? CacheType::f32 : CacheType::f16);
         if (!quiet && writer.rows_done() > 0) {
             std::fprintf(stderr, "the frozen part goes on at image %lld\n", static_cast<long long>(writer.rows_done()));
         }
@@ -176,7 +182,8 @@ TrunkOutputs trunk_outputs(const Job& job, bool quiet) {
     }
     out.file = std::make_shared<RowCache>(path);
     if (out.file->size() != int64_t(rows.size()) || out.file->row_shape() != out.row) {
-        refuse(path, "expected " + std::to_string(rows.size()) + " rows " + shape_text(out.row) + ", found others; remove it");
+        refuse(path, "expected " + std::to_string(rows.size()) + " rows " + shape_text(out.row) +
+                         ", found others; remove it");
     }
     return out;
 }
@@ -211,12 +218,14 @@ Parts parts_of(const Job& job, bool quiet) {
     const auto trunk = std::make_shared<TrunkOutputs>(trunk_outputs(job, quiet));
     const int64_t behind = int64_t(job.train.size());
     p.train.load = [trunk, &job](std::span<const int64_t> rows) { return trunk->load(job.b, rows, 0); };
-    p.validation.load = [trunk, &job, behind](std::span<const int64_t> rows) { return trunk->load(job.b, rows, behind); };
+    p.validation.load = [trunk, &job, behind](std::span<const int64_t> rows) {
+        return trunk->load(job.b, rows, behind);
+    };
     return p;
 }
 
 TrainOptions train_options(const Job& job, uint64_t seed) {
-    const Options& o = job.o;
+    const Settings& o = job.o;
     TrainOptions t = {.epochs = o.epochs, .batch = o.batch};
     t.use_sgd = o.optimiser == "sgd";
     t.adam = {.lr = o.rate()};
@@ -258,7 +267,7 @@ struct Result {
 void write_classifier(const Job& job, const std::string& path, const Result& r) {
     SafetensorsWriter out;
     store_weights(out, *job.net);
-    store(out, job.o.input);
+    store(out, job.o.pictures);
     out.metadata["schema"] = "localcal.network/1";
     out.metadata["fingerprint"] = job.fingerprint;
     out.metadata["classes"] = std::to_string(job.net->plan().classes);
@@ -283,22 +292,23 @@ void report(const Job& job, const std::string& path, const Result& r, bool train
                            {"seed", common.seed},
                            {"trained", trained},
                            {"train_rows", r.train_rows},
-                           {"validation", {{"n", r.validation_rows},
-                                           {"accuracy", r.validation.accuracy},
-                                           {"log_loss", r.validation.log_loss},
-                                           {"confidence", r.validation.confidence}}}});
+                           {"validation",
+                            {{"n", r.validation_rows},
+                             {"accuracy", r.validation.accuracy},
+                             {"log_loss", r.validation.log_loss},
+                             {"confidence", r.validation.confidence}}}});
     }
     std::string text = job.net->plan().name + ", " + std::to_string(job.net->plan().classes) + " classes, trained on " +
                        std::to_string(r.train_rows) + " images\n";
     if (r.validation_rows > 0) {
-        text += "on " + std::to_string(r.validation_rows) + " others it is right on " +
-                percent(r.validation.accuracy) + " and sure of " + percent(r.validation.confidence) + "\n";
+        text += "on " + std::to_string(r.validation_rows) + " others it is right on " + percent(r.validation.accuracy) +
+                " and sure of " + percent(r.validation.confidence) + "\n";
     }
     print(text + (trained ? "wrote " : "nothing to do: ") + path + "\nnext: extract --model " + path +
           " --data ... -o cal.npz\n");
 }
 
-void run_finetune(const Common& common, const Options& o) {
+void run_finetune(const Common& common, const Settings& o) {
     std::error_code error;
     fs::create_directories(o.out, error);
     if (!fs::is_directory(o.out)) {
@@ -334,44 +344,47 @@ void run_finetune(const Common& common, const Options& o) {
 
 // ---- options --------------------------------------------------------------------------------------------------------
 
-void add_split(CLI::App& app, Options& o) {
-    app.add_option_function<std::string>(
-           "--split",
-           [&o](const std::string& s) {
-               const size_t colon = s.find(':');
-               if (colon == std::string::npos) throw Error("--split: expected two shares in percent as 45:10, found '" + s + "'");
-               o.train_share = int64_t(parse_integer("--split", s.substr(0, colon), 1, 100));
-               o.validation_share = int64_t(parse_integer("--split", s.substr(colon + 1), 0, 99));
-           },
-           "percent of the rows to train on and to validate on, by a fixed seed (45:10)")
-        ->type_name("A:B");
+void add_split(Options& options, Settings& o) {
+    const auto take = [&o](const std::string& s) {
+        const size_t colon = s.find(':');
+        if (colon == std::string::npos) {
+            throw Error("--split: expected two shares in percent as 45:10, found '" + s + "'");
+        }
+        o.train_share = int64_t(parse_integer("--split", s.substr(0, colon), 1, 100));
+        o.validation_share = int64_t(parse_integer("--split", s.substr(colon + 1), 0, 99));
+    };
+    options.add_option("--split", take, "percent of the rows to train on and to validate on, by a fixed seed (45:10)")
+        .type_name("A:B");
 }
 
-void add_options(CLI::App& app, Options& o) {
-    const auto choice = [&app](const char* name, std::string& value, std::vector<std::string> words, const char* help) {
-        app.add_option(name, value, help)->check(CLI::IsMember(std::move(words)))->type_name("");
-    };
-    app.add_option("--data", o.data, "labelled images: cifar10:FOLDER:train, npz:FILE:train, a folder of folders, ...")
-        ->required();
-    app.add_option("--out", o.out, "folder for the results; made where it is missing")->required()->type_name("DIR");
-    app.add_option("--network", o.network, "resnet18 ... resnet152, for CIFAR resnet20 ... resnet110; :he :a (resnet50)");
-    app.add_option("--weights", o.weights, "pretrained weights: .pth, .safetensors, TensorFlow.js; the head is made anew")
-        ->type_name("FILE");
-    choice("--train", o.train, {"head", "last", "all"}, "head: a linear probe; last: last stage and head; all (last)");
-    choice("--bn", o.bn, {"frozen", "authors"}, "frozen stages by their running statistics, or all by the batch's (frozen)");
-    add_picture_options(app, o.input);
-    add_split(app, o);
-    add_count(app, "--limit", o.limit, 1, 1'000'000'000, "use at most N rows of every part: a quick try (all)");
-    add_count(app, "--epochs", o.epochs, 1, 100000, "passes over the training rows (9)");
-    add_count(app, "--batch", o.batch, 2, 1 << 20, "rows of a step (128)");
-    app.add_option("--dropout", o.dropout, "share of the features dropped while training (0.2)");
-    choice("--dropout-at", o.dropout_at, {"features", "map"}, "behind or in front of the mean over the map (features)");
-    choice("--optimiser", o.optimiser, {"adam", "sgd"}, "adam, or sgd with momentum (adam)");
-    app.add_option("--lr", o.lr, "learning rate (adam 3e-4, sgd 0.1)")->check(CLI::PositiveNumber);
-    app.add_option("--momentum", o.momentum, "of sgd (0.9)")->check(CLI::Range(0.0, 0.9999));
-    app.add_option("--weight-decay", o.weight_decay, "of sgd (0)")->check(CLI::NonNegativeNumber);
-    choice("--schedule", o.schedule, {"constant", "cosine"}, "of the learning rate (constant)");
-    choice("--cache", o.cache, {"f16", "f32", "none"}, "how the frozen part's outputs are kept in --out (f16)");
+void add_options(Options& options, Settings& o) {
+    options
+        .add_option("--data", o.data, "labelled images: cifar10:FOLDER:train, npz:FILE:train, a folder of folders, ...")
+        .required();
+    options.add_option("--out", o.out, "folder for the results; made where it is missing").required().type_name("DIR");
+    options.add_option("--network", o.network,
+                       "resnet18 ... resnet152, for CIFAR resnet20 ... resnet110; :he, :a (resnet50)");
+    options.add_option("--weights", o.weights, "pretrained: .pth, .safetensors, TensorFlow.js; the head is made anew")
+        .type_name("FILE");
+    add_choice(options, "--train", o.train, {"head", "last", "all"},
+               "the head: a linear probe; last stage and head; everything (last)");
+    add_choice(options, "--bn", o.bn, {"frozen", "authors"},
+               "frozen stages by their running statistics, or all by the batch's (frozen)");
+    add_picture_options(options, o.pictures);
+    add_split(options, o);
+    add_count(options, "--limit", o.limit, 1, 1'000'000'000, "use at most N rows of every part: a quick try (all)");
+    add_count(options, "--epochs", o.epochs, 1, 100000, "passes over the training rows (9)");
+    add_count(options, "--batch", o.batch, 2, 1 << 20, "rows of a step (128)");
+    options.add_option("--dropout", o.dropout, "share of the features dropped while training (0.2)");
+    add_choice(options, "--dropout-at", o.dropout_at, {"features", "map"},
+               "behind or in front of the mean over the map (features)");
+    add_choice(options, "--optimiser", o.optimiser, {"adam", "sgd"}, "sgd has momentum (adam)");
+    options.add_option("--lr", o.lr, "learning rate (adam 3e-4, sgd 0.1)").positive();
+    options.add_option("--momentum", o.momentum, "of sgd (0.9)");
+    options.add_option("--weight-decay", o.weight_decay, "of sgd (0)");
+    add_choice(options, "--schedule", o.schedule, {"constant", "cosine"}, "of the learning rate (constant)");
+    add_choice(options, "--cache", o.cache, {"f16", "f32", "none"},
+               "how the frozen part's outputs are kept in --out (f16)");
 }
 
 const Command kFinetune = {
@@ -385,13 +398,15 @@ const Command kFinetune = {
     "epoch after that costs the trained part alone.  45 % of the rows are trained on, 10 % validate, and the rest is\n"
     "left for judging calibration (extract --part rest).\n"
     "\n"
-    "From scratch: --network resnet20 --train all --optimiser sgd --weight-decay 1e-4 --schedule cosine --normalise cifar10\n"
+    "From scratch: --network resnet20 --train all --optimiser sgd --weight-decay 1e-4 --schedule cosine --normalise "
+    "cifar10\n"
     "\n"
-    "A run that was interrupted goes on where it was, with the same result bit for bit; one that has nothing left to do\n"
+    "A run that was interrupted goes on where it was, with the same result bit for bit; one that has nothing left to "
+    "do\n"
     "says so.  classifier.safetensors has PyTorch's names and layouts.",
-    [](CLI::App& app, const Common& common) -> std::function<void()> {
-        auto o = std::make_shared<Options>();
-        add_options(app, *o);
+    [](Options& options, const Common& common) -> std::function<void()> {
+        auto o = std::make_shared<Settings>();
+        add_options(options, *o);
         return [o, &common] { run_finetune(common, *o); };
     }};
 

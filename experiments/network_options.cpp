@@ -1,30 +1,42 @@
 // network_options.cpp -- see network_options.h.
 #include "experiments/network_options.h"
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "data/hash.h"
+#include "kernels/check.h"
 
 namespace lc::cli {
 
-void add_count(CLI::App& app, const std::string& name, int64_t& value, int64_t low, int64_t high,
+void add_count(Options& options, const std::string& name, int64_t& value, int64_t low, int64_t high,
                const std::string& help) {
-    app.add_option_function<std::string>(
-           name,
-           [&value, name, low, high](const std::string& s) {
-               value = int64_t(parse_integer(name, s, uint64_t(low), uint64_t(high)));
-           },
-           help)
-        ->type_name("N");
+    const auto take = [&value, name, low, high](const std::string& s) {
+        value = int64_t(parse_integer(name, s, uint64_t(low), uint64_t(high)));
+    };
+    options.add_option(name, take, help).type_name("N");
 }
 
-void add_picture_options(CLI::App& app, PictureOptions& o) {
-    add_count(app, "--size", o.size, 8, 4096, "height and width that images are resized to (224; CIFAR networks: 32)");
-    app.add_option("--fit", o.fit, "stretch: to that size, whatever the proportions; crop: the middle, as for ImageNet")
-        ->check(CLI::IsMember({"stretch", "crop"}));
-    app.add_option("--normalise", o.normalise, "unit, imagenet, caffe, cifar10 or cifar100 (" + o.normalise + ")")
-        ->type_name("NAME");
+void add_choice(Options& options, const std::string& name, std::string& value, const std::vector<std::string>& words,
+                const std::string& help) {
+    std::string all;
+    for (const std::string& w : words) all += (all.empty() ? "" : "|") + w;
+    const auto take = [&value, name, words, all](const std::string& s) {
+        if (std::find(words.begin(), words.end(), s) == words.end()) {
+            throw Error(name + ": expected " + all + ", found '" + s + "'" + did_you_mean(s, words));
+        }
+        value = s;
+    };
+    options.add_option(name, take, help).type_name(all);
+}
+
+void add_picture_options(Options& options, PictureOptions& o) {
+    add_count(options, "--size", o.size, 8, 4096,
+              "height and width that images are resized to (224; CIFAR networks: 32)");
+    add_choice(options, "--fit", o.fit, {"stretch", "crop"},
+               "to that size whatever the proportions, or the middle, as for ImageNet (stretch)");
+    options.add_option("--normalise", o.normalise, "unit, imagenet, caffe, cifar10 or cifar100 (imagenet)")
+        .type_name("NAME");
 }
 
 ImagePipeline pipeline_of(const PictureOptions& o, const ResNetPlan& plan) {
@@ -33,7 +45,7 @@ ImagePipeline pipeline_of(const PictureOptions& o, const ResNetPlan& plan) {
             .width = size,
             .fit = o.fit == "crop" ? Fit::crop : Fit::stretch,
             .shorter_side = size * 256 / 224,
-            .normalisation = named_normalisation(o.normalise)};
+            .normalisation = named_normalisation(o.normalise.empty() ? "imagenet" : o.normalise)};
 }
 
 void store(SafetensorsWriter& out, const PictureOptions& o) {
@@ -42,16 +54,15 @@ void store(SafetensorsWriter& out, const PictureOptions& o) {
     out.metadata["input.normalise"] = o.normalise;
 }
 
-PictureOptions restore_picture_options(const std::map<std::string, std::string>& metadata) {
-    PictureOptions o;
-    const auto text = [&](const char* key, const std::string& otherwise) {
+void restore(PictureOptions& o, const std::map<std::string, std::string>& metadata) {
+    const auto text = [&](const char* key) {
         const auto found = metadata.find(key);
-        return found == metadata.end() ? otherwise : found->second;
+        return found == metadata.end() ? std::string() : found->second;
     };
-    o.size = int64_t(parse_integer("input.size", text("input.size", "0"), 0, 4096));
-    o.fit = text("input.fit", o.fit);
-    o.normalise = text("input.normalise", o.normalise);
-    return o;
+    const std::string size = text("input.size");
+    if (o.size == 0 && !size.empty()) o.size = int64_t(parse_integer("input.size", size, 0, 4096));
+    if (o.fit.empty()) o.fit = text("input.fit");
+    if (o.normalise.empty()) o.normalise = text("input.normalise");
 }
 
 std::string hash_of(const Weights& weights) {

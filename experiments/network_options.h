@@ -10,17 +10,19 @@ namespace lc::cli {
 
 // How images become what the network takes.  A trained classifier remembers it in its metadata.
 struct PictureOptions {
-    int64_t size = 0;  // pixels; 0: 224, or 32 for CIFAR networks
-    std::string fit = "stretch", normalise = "imagenet";
+    int64_t size = 0;            // pixels; 0: 224, or 32 for CIFAR networks
+    std::string fit, normalise;  // empty: "stretch" and "imagenet"
 };
-void add_picture_options(CLI::App& app, PictureOptions& o);
+void add_picture_options(Options& options, PictureOptions& o);
 ImagePipeline pipeline_of(const PictureOptions& o, const ResNetPlan& plan);
 void store(SafetensorsWriter& out, const PictureOptions& o);
-PictureOptions restore_picture_options(const std::map<std::string, std::string>& metadata);
+void restore(PictureOptions& o, const std::map<std::string, std::string>& metadata);  // what was not given
 
-// An option that takes a whole number from low to high.
-void add_count(CLI::App& app, const std::string& name, int64_t& value, int64_t low, int64_t high,
+// An option that takes a whole number from low to high, and one that takes one of a few words.
+void add_count(Options& options, const std::string& name, int64_t& value, int64_t low, int64_t high,
                const std::string& help);
+void add_choice(Options& options, const std::string& name, std::string& value, const std::vector<std::string>& words,
+                const std::string& help);
 
 std::string hash_of(const Weights& weights);
 std::string text_of(const ImagePipeline& p);  // differs whenever the numbers would

@@ -21,8 +21,8 @@ ResNet::Output finish(const ResNet& net, Tape& t, const ConvBnUnit& unit, const 
 }  // namespace
 
 Trainee trainee_of(const ResNet& net, int64_t cut, const FinetuneOptions& o) {
-    LC_CHECK(cut >= 0 && cut <= net.head(), "a network is cut in front of a stage, 0 to " << net.head() << "; found "
-                                                                                          << cut);
+    LC_CHECK(cut >= 0 && cut <= net.head(),
+             "a network is cut in front of a stage, 0 to " << net.head() << "; found " << cut);
     LC_CHECK(!o.batch_statistics_everywhere || cut == 0,
              "with batch statistics everywhere no part of the network is a fixed function: it cannot be cut");
     LC_CHECK(!o.dropout_on_map || cut < net.head(), "dropout on the map needs the map, and the cut is behind it");

@@ -11,8 +11,8 @@ Tensor prepared_filters(const Backend& k, const Tensor& w, const Conv2d& shape, 
 }
 
 void check_images(const char* op, const Shape& x) {
-    LC_CHECK(x.size() == 4, op << ": expected images (n, height, width, channels), found a tensor of " << x.size()
-                               << " dimensions");
+    LC_CHECK(x.size() == 4,
+             op << ": expected images (n, height, width, channels), found a tensor of " << x.size() << " dimensions");
 }
 
 }  // namespace
@@ -85,8 +85,7 @@ Var batchnorm(Tape& t, const Var& x, const Channels& c) {
 Var add_relu(Tape& t, const Var& x, const Var& y) {
     const Backend& k = x->value.backend();
     LC_CHECK(x->value.shape() == y->value.shape(), "add_relu: expected two tensors of one shape, found "
-                                                       << x->value.size() << " and " << y->value.size()
-                                                       << " elements");
+                                                       << x->value.size() << " and " << y->value.size() << " elements");
     Tensor sum(k, x->value.shape());
     k.add_relu(sum.data(), x->value.data(), y->value.data(), sum.size(), nullptr);
 

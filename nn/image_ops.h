@@ -15,8 +15,8 @@ Conv2d conv2d_shape(const Shape& x, const Shape& w, Window window);  // refuses 
 
 // Batch normalisation by the statistics of the batch; the running ones, which are no parameters, follow (batchnorm.h).
 struct Channels {
-    Var gamma, beta;                 // (K): learned
-    Var running_mean, running_var;   // (K): followed
+    Var gamma, beta;                // (K): learned
+    Var running_mean, running_var;  // (K): followed
     float eps = 1e-5f, momentum = 0.1f;
 };
 Var batchnorm(Tape& t, const Var& x, const Channels& c);
@@ -25,6 +25,6 @@ Var batchnorm(Tape& t, const Var& x, const Channels& c);
 Var add_relu(Tape& t, const Var& x, const Var& y);
 
 Var maxpool(Tape& t, const Var& x, int64_t size, Window window);  // windows of size x size
-Var avgpool(Tape& t, const Var& x);                              // (n, h, w, C) -> (n, C): the mean over the image
+Var avgpool(Tape& t, const Var& x);                               // (n, h, w, C) -> (n, C): the mean over the image
 
 }  // namespace lc

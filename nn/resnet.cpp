@@ -81,8 +81,7 @@ ResNet::Block ResNet::make_block(const std::string& name, int64_t in, int64_t wi
         if (plan_.padded_shortcut) {
             block.padding = padding_filters(*b_, in, out);
         } else {
-            block.projection =
-                make_unit(name + "downsample.0", name + "downsample.1", 1, in, out, {.stride = stride});
+            block.projection = make_unit(name + "downsample.0", name + "downsample.1", 1, in, out, {.stride = stride});
         }
     }
     return block;
@@ -116,8 +115,8 @@ void ResNet::set_bn_eps(float eps) {
 }
 
 void ResNet::train_from(int64_t stage) {
-    LC_CHECK(stage >= 0 && stage <= head(), "train_from: the stages are 0 (stem) to " << head() << " (head); found "
-                                                                                       << stage);
+    LC_CHECK(stage >= 0 && stage <= head(),
+             "train_from: the stages are 0 (stem) to " << head() << " (head); found " << stage);
     for (size_t i = 0; i < parameters_.size(); ++i) {
         parameters_[i].second->wants_grad = i >= first_parameter_[size_t(stage)];
     }
@@ -175,7 +174,8 @@ Shape ResNet::input_of(int64_t stage, int64_t height, int64_t width) const {
     int64_t halvings = plan_.imagenet_stem ? 2 : 0;  // those of the stem, then one for every stage but the first
     if (stage >= 2) halvings += stage - 2;
     for (int64_t i = 0; i < halvings; ++i) height = (height + 1) / 2, width = (width + 1) / 2;
-    const int64_t channels = stage == 1 ? plan_.widths[0] : plan_.widths[size_t(stage - 2)] * (plan_.bottleneck ? 4 : 1);
+    const int64_t channels =
+        stage == 1 ? plan_.widths[0] : plan_.widths[size_t(stage - 2)] * (plan_.bottleneck ? 4 : 1);
     return {height, width, channels};
 }
 

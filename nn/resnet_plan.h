@@ -24,12 +24,12 @@
 namespace lc {
 
 struct ResNetPlan {
-    std::string name;  // with its variant, where that is not the default
+    std::string name;                     // with its variant, where that is not the default
     std::vector<int64_t> blocks, widths;  // per stage
     bool bottleneck = false;
     bool imagenet_stem = true;
-    bool stride_first = false;      // bottlenecks: on the first convolution, not the second
-    bool padded_shortcut = false;   // "option A"
+    bool stride_first = false;     // bottlenecks: on the first convolution, not the second
+    bool padded_shortcut = false;  // "option A"
     float bn_eps = 1e-5f;
     int64_t classes = 1000;
 

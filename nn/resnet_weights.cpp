@@ -103,15 +103,14 @@ UnitNames unit_names(const std::string& layer) {
 }
 
 State keras_state(const Weights& file) {
-    static const std::map<std::string, std::string> bn_names = {{"gamma", "weight"},
-                                                                {"beta", "bias"},
-                                                                {"moving_mean", "running_mean"},
-                                                                {"moving_variance", "running_var"}};
+    static const std::map<std::string, std::string> bn_names = {
+        {"gamma", "weight"}, {"beta", "bias"}, {"moving_mean", "running_mean"}, {"moving_variance", "running_var"}};
     State state;
     std::map<std::string, std::vector<float>> conv_bias;  // by the name of the running mean that takes it
     for (const SafeTensor& t : file.tensors) {
         const size_t slash = t.name.find('/');
-        const std::string layer = t.name.substr(0, slash), what = slash == std::string::npos ? "" : t.name.substr(slash + 1);
+        const std::string layer = t.name.substr(0, slash),
+                          what = slash == std::string::npos ? "" : t.name.substr(slash + 1);
         const UnitNames unit = unit_names(layer);
         const bool is_bn = layer.rfind("bn", 0) == 0;
         if (layer.rfind("fc", 0) == 0 && what == "kernel" && t.shape.size() == 2) {
@@ -182,16 +181,17 @@ void load_weights(ResNet& net, const Weights& file, const LoadOptions& o) {
     wanted.insert(wanted.end(), net.statistics().begin(), net.statistics().end());
     const State state = state_of(file);
     if (const Complaints c = compare(wanted, state, o); c.any()) {
-        refuse(file.path, "expected the weights of " + net.plan().name + " with " +
-                              std::to_string(net.plan().classes) + " classes, found others; is it another network?" +
-                              listed("missing", c.missing) + listed("unknown", c.unknown) +
+        refuse(file.path, "expected the weights of " + net.plan().name + " with " + std::to_string(net.plan().classes) +
+                              " classes, found others; is it another network?" + listed("missing", c.missing) +
+                              listed("unknown", c.unknown) +
                               listed("of another shape (filters as R, S, C, K)", c.misshapen));
     }
     for (const auto& [name, v] : wanted) {
         if (is_head(name) && !o.head) continue;
         const std::vector<float>& values = state.at(name).values;
         for (const float x : values) {
-            if (!std::isfinite(x)) refuse(file.path, "expected finite weights, found " + std::to_string(x) + " in " + name);
+            if (!std::isfinite(x))
+                refuse(file.path, "expected finite weights, found " + std::to_string(x) + " in " + name);
         }
         v->value.assign(values);
     }

@@ -82,7 +82,11 @@ Position take_up(const Trainee& net, Optimiser& optimiser, const TrainOptions& o
 class Training {
   public:
     Training(const Trainee& net, const Rows& fit, const TrainOptions& o)
-        : net_(net), fit_(fit), o_(o), optimiser_(make_optimiser(net.parameters, o)), at_(take_up(net, *optimiser_, o)) {}
+        : net_(net),
+          fit_(fit),
+          o_(o),
+          optimiser_(make_optimiser(net.parameters, o)),
+          at_(take_up(net, *optimiser_, o)) {}
 
     int64_t epochs_done() const { return at_.epoch; }
 

@@ -136,9 +136,9 @@ INSTANTIATE_TEST_SUITE_P(ResNet, Golden, testing::ValuesIn(golden::kResNets), []
 // Numbers of parameters as torchvision and the CIFAR networks' authors publish them.
 TEST(ResNetPlan, has_as_many_parameters_as_published) {
     const std::vector<std::tuple<const char*, int64_t, int64_t>> known = {
-        {"resnet18", 1000, 11689512},  {"resnet34", 1000, 21797672}, {"resnet50", 1000, 25557032},
+        {"resnet18", 1000, 11689512},  {"resnet34", 1000, 21797672},    {"resnet50", 1000, 25557032},
         {"resnet101", 1000, 44549160}, {"resnet50:he", 1000, 25557032}, {"resnet20:a", 10, 269722},
-        {"resnet56:a", 10, 853018},    {"resnet110:a", 10, 1727962}, {"resnet56", 100, 861620}};
+        {"resnet56:a", 10, 853018},    {"resnet110:a", 10, 1727962},    {"resnet56", 100, 861620}};
     for (const auto& [name, classes, parameters] : known) {
         EXPECT_EQ(count(ResNet(cpu(), lc::resnet_plan(name, classes)).parameters()), parameters) << name;
     }
@@ -174,7 +174,9 @@ TEST(ResNet, says_what_every_stage_gets) {
 std::string refusal(ResNet& net, const lc::Weights& w, lc::LoadOptions o = {}) {
     try {
         lc::load_weights(net, w, o);
-    } catch (const lc::Error& e) { return e.what(); }
+    } catch (const lc::Error& e) {
+        return e.what();
+    }
     return "";
 }
 
@@ -256,10 +258,14 @@ TEST(ResNetWeights, keras_names_layouts_and_biases) {
                 keras.add("fc1000/kernel", {s[1], s[0]}, t);
             } else {
                 const std::string k = keras_name(name);
-                if (test::ends_with(k, "moving_mean")) {  // what stands in front adds a bias that the mean takes off again
+                if (test::ends_with(k,
+                                    "moving_mean")) {  // what stands in front adds a bias that the mean takes off again
                     for (float& x : values) x += 0.25f;
-                    keras.add((k.rfind("bn_", 0) == 0 ? "" : "res") + k.substr(k.rfind("bn_", 0) == 0 ? 3 : 2, k.find('/') - (k.rfind("bn_", 0) == 0 ? 3 : 2)) + "/bias",
-                              s, std::vector<float>(values.size(), 0.25f));
+                    keras.add(
+                        (k.rfind("bn_", 0) == 0 ? "" : "res") +
+                            k.substr(k.rfind("bn_", 0) == 0 ? 3 : 2, k.find('/') - (k.rfind("bn_", 0) == 0 ? 3 : 2)) +
+                            "/bias",
+                        s, std::vector<float>(values.size(), 0.25f));
                 }
                 keras.add(k, s, values);
             }

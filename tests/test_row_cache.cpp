@@ -1,12 +1,11 @@
 // Rows kept on disk: what is read is what was written, runs that were cut off go on, and what is no cache is refused.
-#include "data/row_cache.h"
-
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 
 #include "data/element.h"
+#include "data/row_cache.h"
 #include "kernels/check.h"
 #include "kernels/random.h"
 

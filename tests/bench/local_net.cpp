@@ -29,7 +29,8 @@ double theta_seconds(const lc::Backend& b, int64_t n, int64_t k, int64_t C, int 
     const lc::Var gamma = lc::constant(lc::Tensor::from(b, {1}, std::vector<float>{10}));
     lc::Tape tape;
     tape.training = false;
-    return bench::best_of(turns, [&] { lc::smooth(tape, rows.phi, gamma, {.labels = rows.device_labels.data(), .C = C}); });
+    return bench::best_of(turns,
+                          [&] { lc::smooth(tape, rows.phi, gamma, {.labels = rows.device_labels.data(), .C = C}); });
 }
 
 }  // namespace

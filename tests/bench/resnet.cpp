@@ -57,9 +57,9 @@ Result forward(const lc::ResNet& net, int64_t size, int64_t batch, int turns) {
     bench::memory().peak = bench::memory().now;
     const size_t before = bench::memory().now;
     const double seconds = bench::best_of(turns, [&] { infer(x); }) / double(batch);
-    return {"forward_" + std::to_string(size), "forward, per image of " + std::to_string(size) + ", batch " +
-                                                   std::to_string(batch),
-            seconds, forward_flops(net, size, 0), double(bench::memory().peak - before) / 1e6};
+    return {"forward_" + std::to_string(size),
+            "forward, per image of " + std::to_string(size) + ", batch " + std::to_string(batch), seconds,
+            forward_flops(net, size, 0), double(bench::memory().peak - before) / 1e6};
 }
 
 lc::Rows random_rows(const lc::Backend& b, const lc::Shape& row, int64_t n) {
@@ -147,13 +147,14 @@ int main(int argc, char** argv) {
         std::printf("\"nine_epochs_kept\": %.4f, \"nine_epochs_again\": %.4f}\n", e.kept, e.again);
         return 0;
     }
-    std::printf("ResNet-50, float32, CPU; multiply-add peak %.0f GFLOP/s\n%-48s %10s %10s %8s %9s\n", peak, "", "seconds",
-                "GFLOP/s", "of peak", "memory");
+    std::printf("ResNet-50, float32, CPU; multiply-add peak %.0f GFLOP/s\n%-48s %10s %10s %8s %9s\n", peak, "",
+                "seconds", "GFLOP/s", "of peak", "memory");
     for (const Result& r : results) {
         const double gflops = r.flops / r.seconds * 1e-9;
         std::printf("%-48s %10.4f %10.1f %7.0f%% %6.0f MB\n", r.what.c_str(), r.seconds, gflops, 100 * gflops / peak,
                     r.megabytes);
     }
-    std::printf("nine epochs of the last stage at 64 x 64: trunk kept %.2f s, computed again %.2f s: %.1f times faster\n",
-                e.kept, e.again, e.again / e.kept);
+    std::printf(
+        "nine epochs of the last stage at 64 x 64: trunk kept %.2f s, computed again %.2f s: %.1f times faster\n",
+        e.kept, e.again, e.again / e.kept);
 }
