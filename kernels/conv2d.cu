@@ -9,19 +9,21 @@
 //            bwd_data    pixels of one class of dx   taps of the class, k of dy     c           prepared (taps, k, c)
 //            bwd_filter  (r, s, c) of dw             pixels (n, p, q)               k           dy (n, p, q, k)
 //
-//              a class: stride 2, filter 3 x 3, pad 1           a row and its walk: 3 x 3, pad 1, 8 channels a step
-//              h  0 1 2 3 4 5      a = 0: dx rows 0 2 4          x  0 0 0 . . .       tap (0,0)    c 0..7, 8..15, ...
-//              r  1 2 1 2 1 2             from tap r = 1            0[a b]c . .            (0,1)    c 0..7, 8..15, ...
-//                   0   0   0      a = 1: dx rows 1 3 5             0[d e]f . .             ...     steps past an edge
-//              (h - r + pad even)         from taps r = 0, 2                               (2,2)    of x stage zeros
+//            left                    right                      result: one block = one tile
+//            +---------------+       +----+------+----+         +-------------+
+//            |               |       |    | b_s  | 8  |         | cells of    |     a_s: gathered by conv2d_gather.cuh
+//            +-----+---------+       |    +------+    |         | 4 x 4 as in |          and conv2d_filter.cuh
+//       tile | a_s | ->      |       |    | |    |    |         | gemm.cu     |
+//            +-----+---------+       |    | v    |    |         |             |
+//            |  8  (depth)   |       |    | tile |    |         |             |
+//            +---------------+       +----+------+----+         +-------------+
 //
-//          Pixels of dx whose place agrees modulo the stride read the same taps, so they share the filters' rows of a
-//          tile: bwd_data is a forward convolution of stride 1 per class, on taps that conv2d_prepare put in its order.
 // Launch   tile 128: 256 threads; tile 64, for small results and for what is not aligned: 128 threads.  grid.x = tiles
 //          (columns fastest: neighbours share their rows in L2) times classes; bwd_filter: grid.y = slices of the
 //          pixels.  Threads past an edge stage zeros and reach every barrier.
 // Shared   2 halves x 2 operands x 8 x (tile + 4) floats: 16.5 KiB (tile 128), 8.5 KiB (tile 64); barriers and banks as in
-//          gemm.cu.  prepare: a transposed tile, 4.1 KiB.
+//          gemm.cu.  forward and bwd_data: where the tile's rows begin in the result, 1 KiB or less, written before the
+//          first barrier and read after the walk, to keep them out of registers.  prepare: a transposed tile, 4.1 KiB.
 // Traffic  compulsory 4 (|x| + |w| + |y|) B.  Scheduled as in gemm.cu: 32 flop per byte (tile 128) or 16 from L2, where
 //          the R S taps of a pixel meet; x comes from memory about once.  float4 where channels are a multiple of 4 and
 //          the arrays aligned, else floats: 8 neighbours along the depth (forward), 32 along a row (bwd_filter).
@@ -29,315 +31,22 @@
 // Numbers  float32, one chain of fused multiply-adds per element in the order of the depth: bitwise the same for both
 //          tiles, any alignment and any N.  bwd_filter: one chain per slice, slices added in their order; how many there
 //          are depends on the shape alone.
+// Checked  in the simulator.  Channels a multiple of 8: every load and store takes its least number of sectors and of
+//          wavefronts (ratio 1.00); a multiple of 4: 1.25 at most.  Stem (C = 3): 1.5 for x.  Unaligned: 2 for x, and 4.3
+//          for results, whose floats lie 4 apart in a request and meet in L2.
 // Profile  `make sim-profile OP=conv2d` (or conv2d_bwd_data, conv2d_bwd_filter, conv2d_prepare)
 #include <algorithm>
 
 #include "kernels/conv2d.h"
 #include "kernels/conv2d_common.h"
+#include "kernels/conv2d_filter.cuh"
+#include "kernels/conv2d_gather.cuh"
 #include "kernels/conv2d_winograd.cuh"
 #include "kernels/gemm_tile.cuh"
 
 namespace lc::LC_CUDA_NS {
 
-constexpr int kConvBlock = 256;       // threads of a block where there are no tiles
-constexpr int kOutside = -(1 << 30);  // a place that no tap brings back into an image
-
-// ---- geometry -------------------------------------------------------------------------------------------------------
-
-// The taps rest, rest + hop, rest + 2 hop ... of `all` taps along an axis.
-struct TapClass {
-    int taps;
-    int before;  // taps of the classes before this one
-};
-__device__ __forceinline__ TapClass tap_class(int all, int hop, int rest) {
-    return {(all - rest + hop - 1) / hop, all / hop * rest + min(all % hop, rest)};
-}
-
-// One axis of a convolution that writes images of `out` pixels from images of `in`.  forward: hop = 1, shift =
-// taps - 1 - pad.  bwd_data: hop = the stride, shift = pad.
-struct ConvAxis {
-    int out, in, taps, shift;
-};
-// The pixels a, a + hop, a + 2 hop ... of an axis.  Pixel i of them reads the places i step + origin and the following
-// ones of the input, one for each tap r with r % hop = (a + shift) % hop.
-struct ConvClass {
-    int pixels, taps, origin;
-    int before;  // taps of the classes that stand before this one in prepared filters
-    __device__ ConvClass(const ConvAxis& x, int hop, int a) {
-        const TapClass t = tap_class(x.taps, hop, (a + x.shift) % hop);
-        pixels = (x.out - a + hop - 1) / hop;
-        taps = t.taps, before = t.before, origin = (a + x.shift) / hop - (t.taps - 1);
-    }
-};
-
-struct ConvTask {
-    const float* in;       // (N, y.in, x.in, depth)
-    const float* filters;  // (taps, depth, columns) of every class
-    ConvOutput out;        // (N, y.out, x.out, columns)
-    int64_t N;
-    ConvAxis y, x;
-    int hop, step, depth;
-    unsigned row_tiles = 0, column_tiles = 0, x_classes = 0;
-};
-
-// Pixel `first` + offset of images of height x width pixels that follow each other.
-struct ConvPixel {
-    int64_t n;
-    int i, j;
-    __device__ ConvPixel(int64_t first, int offset, int height, int width) {
-        const int area = height * width;
-        n = first / area;
-        const int within = int(first - n * area) + offset;
-        n += within / area;
-        i = within % area / width, j = within % area % width;
-    }
-};
-
-// Where a block of a ConvTask works.
-struct ConvPlace {
-    int64_t first;  // the tile's first row, among those of its class
-    int a, b;       // the class
-    ConvClass y, x;
-    int column;         // the tile's first column
-    int rows, columns;  // of the tile that exist
-    __device__ ConvPlace(const ConvTask& g, int tile)
-        : first(int64_t(blockIdx.x / g.column_tiles % g.row_tiles) * tile),
-          a(int(blockIdx.x / g.column_tiles / g.row_tiles / g.x_classes)),
-          b(int(blockIdx.x / g.column_tiles / g.row_tiles % g.x_classes)),
-          y(g.y, g.hop, a),
-          x(g.x, g.hop, b),
-          column(int(blockIdx.x % g.column_tiles) * tile),
-          rows(int(min(g.N * y.pixels * x.pixels - first, int64_t(tile)))),
-          columns(min(g.out.columns - column, tile)) {}
-    __device__ ConvPixel pixel(int row) const { return {first, row, y.pixels, x.pixels}; }
-    __device__ const float* filters(const ConvTask& g) const {
-        const int64_t taps = int64_t(y.before) * g.x.taps + int64_t(y.taps) * x.before;
-        return g.filters + taps * g.depth * g.out.columns;
-    }
-};
-
-// ---- from global to shared memory: forward and bwd_data -------------------------------------------------------------
-
-// A thread's share of the tiles of both operands: four elements of each per step, which wait in registers between
-// load() and store().  Rows are two threads wide as in gemm.cu; the walk over taps and channels is the same for all
-// threads, so that it costs few registers, and a tap ends with a step of its own.
-template <int kTile>
-struct GatherFour {
-    static constexpr int kPitch = kTile + kPad;
-    static constexpr int kNever = 1 << 30;  // a k that no step reaches
-    const float* in;                        // this thread's first element to be loaded next
-    const float* filters;
-    int h, w;          // the place in the image that the tap reads, for this thread's row
-    int b_k, b_slot;   // this thread's filters: place along the depth, and in a shared tile
-    int s, rows_left;  // taps that were walked in this row of the filter, and rows that are left
-    int left;          // channels of the tap that are left; 0 at the end
-    float a[4], b[4];
-
-    __device__ GatherFour(const ConvTask& g, const ConvPlace& at) {
-        const int row = a_row();
-        const ConvPixel p = at.pixel(row);
-        h = p.i * g.step + at.y.origin, w = p.j * g.step + at.x.origin;
-        in = g.in + ((p.n * g.y.in + h) * g.x.in + w) * g.depth + a_k();
-        if (row >= at.rows) h = kOutside;
-        const int column = int(threadIdx.x) % (kTile / 4) * 4;
-        b_k = int(threadIdx.x) / (kTile / 4), b_slot = b_k * kPitch + column;
-        filters = at.filters(g) + int64_t(b_k) * g.out.columns + at.column + column;
-        if (column >= at.columns) b_k = kNever;
-        s = 0, rows_left = at.y.taps;
-        left = rows_left > 0 && at.x.taps > 0 ? g.depth : 0;
-    }
-    __device__ static int a_row() { return int(threadIdx.x) / 2; }
-    __device__ static int a_k() { return int(threadIdx.x) % 2 * 4; }
-
-    __device__ static int steps(const ConvTask& g, const ConvPlace& at) {
-        return at.y.taps * at.x.taps * ((g.depth + kStep - 1) / kStep);
-    }
-
-    __device__ __forceinline__ void load(const ConvTask& g, const ConvPlace& at) {
-        const bool inside = unsigned(h) < unsigned(g.y.in) && unsigned(w) < unsigned(g.x.in);
-        float4 q = make_float4(0.0f, 0.0f, 0.0f, 0.0f), f = q;
-        if (inside && a_k() < left) q = ld4(in);
-        if (b_k < left) f = ld4(filters);
-        a[0] = q.x, a[1] = q.y, a[2] = q.z, a[3] = q.w;
-        b[0] = f.x, b[1] = f.y, b[2] = f.z, b[3] = f.w;
-        in += kStep, filters += int64_t(kStep) * g.out.columns, left -= kStep;
-        if (left <= 0) next_tap(g, at);
-    }
-
-    __device__ __forceinline__ void next_tap(const ConvTask& g, const ConvPlace& at) {
-        in += left, filters += int64_t(left) * g.out.columns;  // back to where the tap ended
-        left = g.depth, ++s, ++w;
-        if (s == at.x.taps) {
-            in += int64_t(g.x.in - s) * g.depth;
-            w -= s, s = 0, ++h, --rows_left;
-            if (rows_left == 0) left = 0;
-        }
-    }
-
-    __device__ __forceinline__ void store(float (&a_s)[kStep][kPitch], float (&b_s)[kStep][kPitch]) const {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) a_s[a_k() + e][a_row()] = a[e];
-        st4(&b_s[0][0] + b_slot, make_float4(b[0], b[1], b[2], b[3]));
-    }
-};
-
-// Any number of channels and any alignment, float by float: the depth is one sequence of (r, s, c), of which a thread
-// owns every eighth element, in four rows.
-template <int kTile>
-struct GatherAny {
-    static constexpr int kPitch = kTile + kPad, kThreads = 2 * kTile;
-    static constexpr int kRowHop = kThreads / kStep, kDepthHop = kThreads / kTile;
-    const float* in[4];  // first channel of the pixel under the first tap, of four rows
-    const float* filters;
-    int h[4], w[4];           // the place in the image under the first tap
-    int r, s, c;              // tap and channel of this thread
-    int r_hop, s_hop, c_hop;  // what kStep elements further means
-    int left;                 // of the depth, for the filters; less than 1 at the end
-    float a[4], b[4];
-
-    __device__ GatherAny(const ConvTask& g, const ConvPlace& at) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const int row = a_row() + e * kRowHop;
-            const ConvPixel p = at.pixel(row);
-            h[e] = p.i * g.step + at.y.origin, w[e] = p.j * g.step + at.x.origin;
-            in[e] = g.in + ((p.n * g.y.in + h[e]) * g.x.in + w[e]) * g.depth;
-            if (row >= at.rows) h[e] = kOutside;
-        }
-        const int wide = max(at.x.taps, 1);  // no taps, no steps: but nobody divides by 0
-        c = a_k() % g.depth, s = a_k() / g.depth % wide, r = a_k() / g.depth / wide;
-        c_hop = kStep % g.depth, s_hop = kStep / g.depth % wide, r_hop = kStep / g.depth / wide;
-        filters = at.filters(g) + int64_t(b_k()) * g.out.columns + at.column + b_column();
-        left = b_column() < at.columns ? at.y.taps * at.x.taps * g.depth - b_k() : 0;
-    }
-    __device__ static int a_row() { return int(threadIdx.x) / kStep; }
-    __device__ static int a_k() { return int(threadIdx.x) % kStep; }
-    __device__ static int b_column() { return int(threadIdx.x) % kTile; }
-    __device__ static int b_k() { return int(threadIdx.x) / kTile; }
-
-    __device__ static int steps(const ConvTask& g, const ConvPlace& at) {
-        return (at.y.taps * at.x.taps * g.depth + kStep - 1) / kStep;
-    }
-
-    __device__ __forceinline__ void load(const ConvTask& g, const ConvPlace& at) {
-        const int64_t tap = (int64_t(r) * g.x.in + s) * g.depth + c;
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const bool inside = unsigned(h[e] + r) < unsigned(g.y.in) && unsigned(w[e] + s) < unsigned(g.x.in);
-            a[e] = inside && r < at.y.taps ? in[e][tap] : 0.0f;
-            b[e] = e * kDepthHop < left ? filters[int64_t(e * kDepthHop) * g.out.columns] : 0.0f;
-        }
-        filters += int64_t(kStep) * g.out.columns, left -= kStep;
-        c += c_hop, s += s_hop, r += r_hop;
-        if (c >= g.depth) c -= g.depth, ++s;
-        if (s >= at.x.taps) s -= at.x.taps, ++r;
-    }
-
-    __device__ __forceinline__ void store(float (&a_s)[kStep][kPitch], float (&b_s)[kStep][kPitch]) const {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            a_s[a_k()][a_row() + e * kRowHop] = a[e];
-            b_s[b_k() + e * kDepthHop][b_column()] = b[e];
-        }
-    }
-};
-
-// ---- from global to shared memory: bwd_filter -----------------------------------------------------------------------
-
-struct ConvFilterTask {
-    const float* x;   // (N, H, W, C)
-    const float* dy;  // (N, P, Q, K)
-    ConvOutput out;   // (slices, R, S, C, K), or dw where there is one slice
-    int64_t pixels;   // N P Q
-    int H, W, C, P, Q, S, stride, pad;
-    int rows;  // R S C
-    // From load to load: how far q u and p u move, and x; what x adds where a row of pixels or an image ends.
-    int q_hop = 0, p_hop = 0;
-    int64_t x_hop = 0, x_row = 0, x_image = 0;
-    unsigned column_tiles = 0;
-    int slice = 0;  // pixels of a slice
-};
-
-// Where a block of it works.
-struct ConvFilterPlace {
-    int row, column;
-    int64_t first;  // pixel of the slice
-    int pixels;
-    __device__ ConvFilterPlace(const ConvFilterTask& g, int tile) {
-        row = int(blockIdx.x / g.column_tiles) * tile, column = int(blockIdx.x % g.column_tiles) * tile;
-        first = int64_t(blockIdx.y) * g.slice;
-        pixels = int(min(g.pixels - first, int64_t(g.slice)));
-    }
-};
-
-// Row and column of a thread are four neighbours at one pixel of the step, or (unaligned) one at four pixels.
-template <int kTile, bool kFour>
-struct FilterLoader {
-    static constexpr int kPitch = kTile + kPad;
-    static constexpr int kWide = kFour ? kTile / 4 : kTile;  // threads side by side
-    static constexpr int kHop = 2 * kTile / kWide;           // pixels from load to load
-    const float* x;                                          // this thread's first element at its next pixel
-    const float* dy;
-    int p, q;             // the pixel, times the stride
-    int r, s;             // the tap of this thread's row, less pad
-    int x_left, dy_left;  // pixels of the slice from this thread's next one on; none where rows or columns end
-    float a[4], b[4];
-
-    __device__ FilterLoader(const ConvFilterTask& g, const ConvFilterPlace& at) {
-        const int row = at.row + outer(), column = at.column + outer(), tap = row / g.C;
-        r = tap / g.S - g.pad, s = tap % g.S - g.pad;
-        const ConvPixel pixel(at.first, k(), g.P, g.Q);
-        p = pixel.i * g.stride, q = pixel.j * g.stride;
-        x = g.x + ((pixel.n * g.H + p + r) * g.W + q + s) * g.C + row % g.C;
-        dy = g.dy + (at.first + k()) * g.out.columns + column;
-        x_left = row < g.rows ? at.pixels - k() : 0;
-        dy_left = column < g.out.columns ? at.pixels - k() : 0;
-    }
-    __device__ static int outer() { return int(threadIdx.x) % kWide * (kFour ? 4 : 1); }
-    __device__ static int k() { return int(threadIdx.x) / kWide; }
-
-    __device__ __forceinline__ void load(const ConvFilterTask& g, const ConvFilterPlace&) {
-        if (kFour) {
-            float4 u = make_float4(0.0f, 0.0f, 0.0f, 0.0f), v = u;
-            if (reads_x(g)) u = ld4(x);
-            if (dy_left > 0) v = ld4(dy);
-            a[0] = u.x, a[1] = u.y, a[2] = u.z, a[3] = u.w;
-            b[0] = v.x, b[1] = v.y, b[2] = v.z, b[3] = v.w;
-            next_pixel(g);
-        } else {
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                a[e] = reads_x(g) ? *x : 0.0f;
-                b[e] = dy_left > 0 ? *dy : 0.0f;
-                next_pixel(g);
-            }
-        }
-    }
-    __device__ __forceinline__ bool reads_x(const ConvFilterTask& g) const {
-        return x_left > 0 && unsigned(p + r) < unsigned(g.H) && unsigned(q + s) < unsigned(g.W);
-    }
-
-    __device__ __forceinline__ void next_pixel(const ConvFilterTask& g) {
-        dy += int64_t(kHop) * g.out.columns;
-        x_left -= kHop, dy_left -= kHop;
-        x += g.x_hop, q += g.q_hop, p += g.p_hop;
-        if (q >= g.Q * g.stride) q -= g.Q * g.stride, p += g.stride, x += g.x_row;
-        if (p >= g.P * g.stride) p -= g.P * g.stride, x += g.x_image;
-    }
-
-    __device__ __forceinline__ void store(float (&a_s)[kStep][kPitch], float (&b_s)[kStep][kPitch]) const {
-        if (kFour) {
-            st4(&a_s[k()][outer()], make_float4(a[0], a[1], a[2], a[3]));
-            st4(&b_s[k()][outer()], make_float4(b[0], b[1], b[2], b[3]));
-        } else {
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                a_s[k() + e * kHop][outer()] = a[e];
-                b_s[k() + e * kHop][outer()] = b[e];
-            }
-        }
-    }
-};
+constexpr int kConvBlock = 256;  // threads of a block where there are no tiles
 
 // ---- from registers to the result -----------------------------------------------------------------------------------
 

@@ -1,9 +1,24 @@
-// conv2d.cuh -- what the CUDA files of conv2d.h share: where results go, and what happens to them on the way.
+// conv2d.cuh -- what the CUDA files of conv2d.h share: counting of pixels, and where results go.
 #pragma once
 #include "kernels/conv2d.h"
 #include "kernels/device.cuh"
 
 namespace lc::LC_CUDA_NS {
+
+constexpr int kOutside = -(1 << 30);  // a place that no tap brings back into an image
+
+// Pixel `first` + offset of images of height x width pixels that follow each other.
+struct ConvPixel {
+    int64_t n;
+    int i, j;
+    __device__ ConvPixel(int64_t first, int offset, int height, int width) {
+        const int area = height * width;
+        n = first / area;
+        const int within = int(first - n * area) + offset;
+        n += within / area;
+        i = within % area / width, j = within % area % width;
+    }
+};
 
 struct ConvOutput {
     float* data;            // (rows, columns)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Breaks our kernels on purpose and demands that the tests notice.
 
-For every kernels/*.cu given, each of these changes inside device code is one mutant:
+For every .cu given, and the headers it includes that are its own (gemm_tile.cuh of gemm.cu), each of these changes inside device code is
+one mutant:
     barrier   a __syncthreads() or __syncwarp() is deleted
     bound     < becomes <=, <= becomes <, > becomes >=, >= becomes >
     atomic    atomicAdd becomes a plain read, add, write
@@ -52,8 +53,8 @@ def device_ranges(code):
 
 
 class Mutant:
-    def __init__(self, path, text, start, end, kind, replacement):
-        self.path, self.kind = path, kind
+    def __init__(self, path, unit, text, start, end, kind, replacement):
+        self.path, self.unit, self.kind = path, unit, kind  # the file that is changed, and the .cu that is compiled
         line_start = text.rfind("\n", 0, start) + 1
         self.line = text.count("\n", 0, start) + 1
         self.source = text[line_start:text.find("\n", start)].strip()
@@ -67,17 +68,24 @@ class Mutant:
         return f"{os.path.basename(self.path)} | {code} | {self.change} #{self.occurrence}"
 
 
-def mutants_of(path):
+def mutants_of(unit):
+    """Those of a .cu, and of the headers that are its own: kernels/gemm_tile.cuh is mutated as a part of gemm.cu."""
+    stem = pathlib.Path(unit).stem
+    own = re.findall(rf'#include "(kernels/{stem}_\w+\.cuh)"', pathlib.Path(unit).read_text())
+    return [m for path in [unit] + own for m in mutants_in(path, unit)]
+
+
+def mutants_in(path, unit):
     text = pathlib.Path(path).read_text()
     code = blank_comments(text)
     found = []
     for begin, end in device_ranges(code):
         for m in re.finditer(r"__sync(?:threads|warp)\(\)", code[begin:end]):
-            found.append(Mutant(path, text, begin + m.start(), begin + m.end(), "barrier", "((void)0)"))
+            found.append(Mutant(path, unit, text, begin + m.start(), begin + m.end(), "barrier", "((void)0)"))
         for m in re.finditer(r"(?<= )(?:<=|>=|<|>)(?= )", code[begin:end]):
-            found.append(Mutant(path, text, begin + m.start(), begin + m.end(), "bound", FLIP[m.group()]))
+            found.append(Mutant(path, unit, text, begin + m.start(), begin + m.end(), "bound", FLIP[m.group()]))
         for m in re.finditer(r"\batomicAdd\b", code[begin:end]):
-            found.append(Mutant(path, text, begin + m.start(), begin + m.end(), "atomic", "plain_add"))
+            found.append(Mutant(path, unit, text, begin + m.start(), begin + m.end(), "atomic", "plain_add"))
     return list({m.text: m for m in found}.values())  # nested ranges (a lambda in a kernel) give the same mutant twice
 
 
@@ -93,16 +101,20 @@ def ops_of(path):
 def verdict(mutant, options, folder):
     """How the mutant died, or None where it lives."""
     stem = os.path.join(folder, f"{os.path.basename(mutant.path)}.{abs(hash(mutant.text))}")
-    source, obj, program = stem + ".cu", stem + ".o", stem + ".run"
-    pathlib.Path(source).write_text(mutant.text)
+    changed, obj, program = os.path.join(stem, mutant.path), stem + ".o", stem + ".run"
+    pathlib.Path(changed).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(changed).write_text(mutant.text)
+    source = changed if mutant.path == mutant.unit else mutant.unit
     try:
-        if subprocess.run(shlex.split(options.compile) + ["-w", "-c", source, "-o", obj], capture_output=True).returncode:
+        # The folder of the mutant comes first, so that #include "kernels/..." finds a changed header.
+        compiler, *flags = shlex.split(options.compile)
+        if subprocess.run([compiler, "-I" + stem, *flags, "-w", "-c", source, "-o", obj], capture_output=True).returncode:
             return "does not compile"
-        others = [f"{options.objects}/{f}.o" for f in options.files if f != mutant.path]
+        others = [f"{options.objects}/{f}.o" for f in options.files if f != mutant.unit]
         link = options.link.replace("%s", " ".join([obj] + others)).replace("%p", program)
         subprocess.run(shlex.split(link), check=True, capture_output=True)
         # The simulator's report (checked), then the value tests: one run shows both.
-        names = ":".join(f"{op}.*@sim" for op in ops_of(mutant.path))
+        names = ":".join(f"{op}.*@sim" for op in ops_of(mutant.unit))
         try:
             run = subprocess.run([program, "--gtest_brief=1", "--gtest_fail_fast", f"--gtest_filter={names}"],
                                  capture_output=True, text=True, errors="replace", timeout=options.seconds)
@@ -115,7 +127,7 @@ def verdict(mutant, options, folder):
             return m.group(1) if m else "wrong result"
         return None
     finally:
-        for f in (source, obj, program):
+        for f in (changed, obj, program):
             pathlib.Path(f).unlink(missing_ok=True)
 
 
