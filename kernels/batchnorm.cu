@@ -2,7 +2,7 @@
 //
 // Idea     statistics: a thread takes eight rows of its column into registers, finds their mean and the squares of their
 //          deviations, and joins that with what it has (Chan, Golub and LeVeque 1979):
-//              n = n_a + n_b   d = mean_b - mean_a   mean = mean_a + d n_b / n   squares = squares_a + squares_b + d^2 n_a n_b / n
+//              d = sum_b / n_b - sum_a / n_a     squares = squares_a + squares_b + d^2 n_a n_b / (n_a + n_b)
 //          so do the threads of a block, and a second launch joins the segments and finishes the statistics.
 //          batchnorm_bwd: both sums in one pass (columns.cuh).  Then one launch of batchnorm_map_kernel over the elements.
 // Launch   statistics and sums: as in columns.cuh.  Elements: grid = ceil(N C / 1024), block = 256, a thread owns four
@@ -11,8 +11,9 @@
 // Traffic  batchnorm reads x twice and writes y: 12 B per element; batchnorm_bwd reads dy and x twice and writes dx: 20 B
 //          (frozen, without dgamma: 8 B).  Coalesced; numbers per channel come from L1.  Some 5 flops per element: bound by
 //          DRAM.
-// Numbers  float32.  Deviations from the mean of their own eight rows: no difference of large sums anywhere.  No atomics;
-//          segments depend on N and C only.
+// Numbers  float32.  Squares are those of deviations from the mean of their own eight rows: no difference of large sums
+//          anywhere.  Sums are counted from the channel's first row, so that a channel far from 0 loses no digits in d,
+//          and a constant one is exact.  No atomics; segments depend on N and C only.
 // Profile  `make sim-profile OP=batchnorm` (or batchnorm_infer, batchnorm_bwd)
 #include "kernels/batchnorm.h"
 #include "kernels/batchnorm_arguments.h"
@@ -24,32 +25,32 @@ namespace lc::LC_CUDA_NS {
 // ---- statistics -----------------------------------------------------------------------------------------------------
 
 struct Moments {
-    float rows, mean, squares;  // squares: sum of (x - mean)^2
+    float rows, sum, squares;  // sum: of x - x0, where x0 is the channel's first row; squares: of x - mean
 };
 struct JoinMoments {
     using State = Moments;
     __device__ static State nothing() { return {0.0f, 0.0f, 0.0f}; }
     __device__ static State join(State a, State b) {
-        const float rows = a.rows + b.rows, d = b.mean - a.mean;
-        const float share = rows == 0.0f ? 0.0f : b.rows / rows;
-        return {rows, fmaf(d, share, a.mean), a.squares + b.squares + d * d * a.rows * share};
+        if (a.rows == 0.0f) return b;
+        if (b.rows == 0.0f) return a;
+        const float rows = a.rows + b.rows, d = b.sum / b.rows - a.sum / a.rows;
+        return {rows, a.sum + b.sum, a.squares + b.squares + d * d * a.rows * (b.rows / rows)};
     }
 };
 
-// From rows of x to a mean and squares per segment.
+// From rows of x to a sum and squares per segment.
 struct MomentsOfRows : JoinMoments {
-    const float* x;          // (N, C)
-    float *means, *squares;  // (segments, C)
+    const float* x;         // (N, C)
+    float *sums, *squares;  // (segments, C)
     int64_t C;
 
-    // Counted from the first row, so that equal rows give exactly their value and no squares.
     __device__ State rows(int64_t r, int step, int64_t end, int64_t c) const {
-        const float first = x[r * C + c];
+        const float origin = x[c];
         float off[kFoldUnroll], sum = 0.0f, n = 0.0f;
 #pragma unroll
         for (int u = 0; u < kFoldUnroll; ++u) {
             const bool exists = r + u * step < end;
-            off[u] = exists ? x[(r + u * step) * C + c] - first : 0.0f;
+            off[u] = exists ? x[(r + u * step) * C + c] - origin : 0.0f;
             sum += off[u];
             n += exists ? 1.0f : 0.0f;
         }
@@ -60,19 +61,19 @@ struct MomentsOfRows : JoinMoments {
             const float d = off[u] - mean;
             total += r + u * step < end ? d * d : 0.0f;
         }
-        return {n, first + mean, total};
+        return {n, sum, total};
     }
     __device__ void finish(int64_t segment, int64_t c, State m) const {
-        means[segment * C + c] = m.mean;
+        sums[segment * C + c] = m.sum;
         squares[segment * C + c] = m.squares;
     }
 };
 
 // From segments to the statistics of the op.
 struct StatsOfSegments : JoinMoments {
-    const float *means, *squares;  // (segments, C)
-    const float* gamma;            // (C)
-    float* scale;                  // (C): gamma rstd
+    const float *sums, *squares;  // (segments, C)
+    const float *x, *gamma;       // the first row, (C)
+    float* scale;                 // (C): gamma rstd
     BatchStats batch;
     RunningStats running;
     BatchNorm shape;
@@ -85,14 +86,15 @@ struct StatsOfSegments : JoinMoments {
             const int64_t k = r + u * step;
             if (k < end) {
                 const int64_t n = min(segment_rows, shape.N - k * segment_rows), i = k * shape.C + c;
-                part = join(part, {float(n), means[i], squares[i]});
+                part = join(part, {float(n), sums[i], squares[i]});
             }
         }
         return part;
     }
     __device__ void finish(int64_t, int64_t c, State m) const {
         const float N = float(shape.N), var = m.squares / N, rstd = 1.0f / sqrtf(var + shape.eps);
-        const float mean = var == var ? m.mean : var;  // NaN where an infinity was
+        const float whole = float(double(x[c]) + double(m.sum) / double(shape.N));  // once per channel
+        const float mean = var == var ? whole : var;                                // NaN where an infinity was
         batch.mean[c] = mean;
         batch.rstd[c] = rstd;
         scale[c] = gamma[c] * rstd;
@@ -189,9 +191,10 @@ void batchnorm(float* y, BatchStats batch, RunningStats running, const float* x,
     const int64_t N = shape.N, C = shape.C;
     if (C == 0) return;
     const int64_t rows = fold_rows(C), segments = ceil_div(N, rows);
-    const Workspace<float> means(segments * C, s), squares(segments * C, s), scale(C, s);
-    fold_columns(MomentsOfRows{{}, x, means.data(), squares.data(), C}, N, C, rows, s);
-    const StatsOfSegments stats = {{}, means.data(), squares.data(), gamma, scale.data(), batch, running, shape, rows};
+    const Workspace<float> sums(segments * C, s), squares(segments * C, s), scale(C, s);
+    fold_columns(MomentsOfRows{{}, x, sums.data(), squares.data(), C}, N, C, rows, s);
+    const StatsOfSegments stats = {{},           sums.data(), squares.data(), x,     gamma,
+                                   scale.data(), batch,       running,        shape, rows};
     fold_columns(stats, segments, C, segments, s);
     map_elements(y, x, nullptr, NormaliseOp{{batch.mean, scale.data(), beta}}, N, C, s);
 }

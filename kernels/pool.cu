@@ -37,8 +37,8 @@ static dim3 pool_grid(int64_t lines, int64_t width) { return grid_of(lines * cei
 __global__ void __launch_bounds__(kPoolBlock) maxpool_kernel(float* __restrict__ y,        // (N, P, Q, C)
                                                              int32_t* __restrict__ place,  // the same, or null
                                                              const float* __restrict__ x,  // (N, H, W, C)
-                                                             Pool s) {
-    const PoolSpot me = pool_spot(s.P(), s.Q(), s.C);
+                                                             Pool s, int64_t P, int64_t Q) {
+    const PoolSpot me = pool_spot(P, Q, s.C);
     if (!me.exists) return;
     const int64_t h = me.row * s.stride - s.pad, w = me.column * s.stride - s.pad;  // of the window's corner
     const int r_first = h < 0 ? int(-h) : 0, r_end = int(min(s.window, s.H - h));
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kPoolBlock) maxpool_kernel(float* __restrict__
             }
         }
     }
-    const int64_t o = ((me.image * s.P() + me.row) * s.Q() + me.column) * s.C + me.c;
+    const int64_t o = ((me.image * P + me.row) * Q + me.column) * s.C + me.c;
     y[o] = best;
     if (place != nullptr) place[o] = at;
 }
@@ -63,16 +63,16 @@ __global__ void __launch_bounds__(kPoolBlock) maxpool_kernel(float* __restrict__
 __global__ void __launch_bounds__(kPoolBlock) maxpool_bwd_kernel(float* __restrict__ dx,             // (N, H, W, C)
                                                                  const float* __restrict__ dy,       // (N, P, Q, C)
                                                                  const int32_t* __restrict__ place,  // (N, P, Q, C)
-                                                                 Pool s) {
+                                                                 Pool s, int64_t P, int64_t Q) {
     const PoolSpot me = pool_spot(s.H, s.W, s.C);
     if (!me.exists) return;
     const int64_t h = me.row + s.pad, w = me.column + s.pad;  // in the padded image
-    const int64_t p_first = h < s.window ? 0 : (h - s.window) / s.stride + 1, p_end = min(s.P(), h / s.stride + 1);
-    const int64_t q_first = w < s.window ? 0 : (w - s.window) / s.stride + 1, q_end = min(s.Q(), w / s.stride + 1);
+    const int64_t p_first = h < s.window ? 0 : (h - s.window) / s.stride + 1, p_end = min(P, h / s.stride + 1);
+    const int64_t q_first = w < s.window ? 0 : (w - s.window) / s.stride + 1, q_end = min(Q, w / s.stride + 1);
     float sum = 0.0f;
     for (int64_t p = p_first; p < p_end; ++p) {
         for (int64_t q = q_first; q < q_end; ++q) {
-            const int64_t o = ((me.image * s.P() + p) * s.Q() + q) * s.C + me.c;
+            const int64_t o = ((me.image * P + p) * Q + q) * s.C + me.c;
             if (place[o] == int32_t((h - p * s.stride) * s.window + w - q * s.stride)) sum += dy[o];
         }
     }
@@ -110,14 +110,14 @@ void maxpool(float* y, int32_t* place, const float* x, const Pool& shape, Stream
     check_maxpool(y, place, x, shape);
     if (shape.N == 0) return;
     const dim3 grid = pool_grid(shape.N * shape.P(), shape.Q() * shape.C);
-    LC_LAUNCH(maxpool_kernel, grid, kPoolBlock, 0, s, y, place, x, shape);
+    LC_LAUNCH(maxpool_kernel, grid, kPoolBlock, 0, s, y, place, x, shape, shape.P(), shape.Q());
 }
 
 void maxpool_bwd(float* dx, const float* dy, const int32_t* place, const Pool& shape, Stream s) {
     check_maxpool_bwd(dx, dy, place, shape);
     if (shape.N == 0) return;
     const dim3 grid = pool_grid(shape.N * shape.H, shape.W * shape.C);
-    LC_LAUNCH(maxpool_bwd_kernel, grid, kPoolBlock, 0, s, dx, dy, place, shape);
+    LC_LAUNCH(maxpool_bwd_kernel, grid, kPoolBlock, 0, s, dx, dy, place, shape, shape.P(), shape.Q());
 }
 
 void avgpool(float* y, const float* x, const Pool& shape, Stream s) {

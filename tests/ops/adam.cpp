@@ -44,7 +44,7 @@ CASES(adam) {
     add_adam(257, "no_memory", {.lr = 0.01f, .beta1 = 0, .beta2 = 0, .t = 2}, "normal");
     add_adam(257, "large_eps", {.lr = 1, .eps = 3, .t = 2}, "normal");
     add_adam(1021, "weight_decay", {.lr = 0.01f, .weight_decay = 0.3f, .t = 3}, "normal", 5);
-    add_adam(257, "weight_decay_special", {.lr = 0.01f, .weight_decay = 0.01f, .t = 3}, "special");
+    add_adam(257, "weight_decay_special", {.lr = 0.01f, .weight_decay = 1e-4f, .t = 3}, "special");
     Case fresh{.op = "adam", .name = "257_fresh"};  // no history: every x moves by lr, up to eps, whatever its gradient
     fresh.make = [](Random& r) {
         const std::vector<double> zero(257, 0.0);
