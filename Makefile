@@ -38,8 +38,10 @@ COMMON   := -std=c++20 -I. -MD -MP -fopenmp -ffp-contract=off $(HWY) -DLC_HAVE_O
 CXXFLAGS := $(COMMON) $(WARN) $(if $(filter release debug,$(MODE)),,-DLC_SANITIZED) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expected release, debug, asan, ubsan or tsan))
 CHECKED  := $(COMMON) $(WARN) -O1 $(DEBUG) -fsanitize=thread,bounds-strict --param tsan-instrument-func-entry-exit=0
 PTXCXX   := -w -fno-sanitize=bounds -ffp-contract=off -fno-strict-aliasing
-GENCODE   = $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
-NVFLAGS  := -std=c++20 -I. -O3 -lineinfo -Werror all-warnings -Xptxas --warn-on-spills -Xcompiler -fopenmp -DLC_ARCHS='$(subst $(space),\$(comma),$(ARCHS))' \
+# One PTX for 80, 86 and 89, from which ptxas makes machine code for each: the front end takes longer than ptxas.  -O1 is for the host's half.
+virtual   = compute_$(patsubst 8%,80,$1)
+GENCODE   = $(foreach a,$(ARCHS),-gencode arch=$(call virtual,$a),code=sm_$a) -gencode arch=$(call virtual,$(lastword $(ARCHS))),code=$(call virtual,$(lastword $(ARCHS)))
+NVFLAGS  := -std=c++20 -I. -O1 -lineinfo -Werror all-warnings -Xptxas --warn-on-spills,-v -Xcompiler -fopenmp -DLC_ARCHS='$(subst $(space),\$(comma),$(ARCHS))' \
             $(if $(CUBLAS),-DLC_HAVE_CUBLAS -isystem $(dir $(CUBLAS))) $(if $(CUTLASS),-DLC_HAVE_CUTLASS -isystem $(NVLIBS)/cutlass/include)
 LIBS     := -lhwy -lopenblas -lz -ldl -lpthread
 CUDALIBS := $(if $(NVCC),$(if $(CUBLAS),-L$(dir $(CUBLAS))../lib -L$(CUDA)/lib64 -Wl$(comma)-rpath$(comma)$(abspath $(dir $(CUBLAS))../lib) -lcublas) -L$(CUDA)/lib64 -lcudart_static -lrt)
@@ -49,7 +51,8 @@ NVIDIA  := $(if $(CUBLAS),kernels/gemm_cublas.cu) $(if $(CUTLASS),kernels/gemm_c
 KERNELS := $(filter-out kernels/gemm_cublas.cu kernels/gemm_cutlass.cu,$(wildcard kernels/*.cu))
 obj      = $(patsubst %,$1/%.o,$(basename $2))
 CPU_OBJ := $(call obj,$B,$(wildcard kernels/*.cpp))
-CUDA_OBJ:= $(if $(NVCC),$(if $(filter release debug,$(MODE)),$(foreach f,$(KERNELS) $(NVIDIA),$(if $(filter kernels/gemm%,$f),$(GB),$(CB))/$f.o)))
+nv_obj   = $(foreach f,$1,$(if $(filter kernels/gemm%,$f),$(GB),$(CB))/$f.o)
+CUDA_OBJ:= $(if $(NVCC),$(if $(filter release debug,$(MODE)),$(call nv_obj,$(KERNELS) $(NVIDIA))))
 SIM_RT  := $(call obj,$B,$(filter-out kernels/sim/occupancy.cpp,$(wildcard kernels/sim/*.cpp)))
 PROGRAMS:= localcal fashion finetune extract#   their main() is in experiments/NAME.cpp
 DATA_OBJ:= $(call obj,$B,$(filter-out data/decode_opencv.cpp,$(wildcard data/*.cpp)))
@@ -109,9 +112,9 @@ cuda-archs:       ## compile every .cu of ours for 75 80 86 89 90 100 120 (about
 cuda-libs:        ## unpack cuBLAS and CUTLASS under third_party/ where the toolkit has none
 	@NVCC='$(NVCC)' CUDA='$(CUDA)' python3 third_party/cuda-libs.py
 resources:        ## registers, spills, shared memory, occupancy per kernel and architecture -> kernels/RESOURCES.txt
-	@NVCC='$(NVCC)' python3 kernels/sim/resources.py --output kernels/RESOURCES.txt $(KERNELS)
+	@$(MAKE) --no-print-directory ARCHS='80 86 89 90' RESOURCES=--output resources-run
 resources-check:  ## fail on a spill or on a change of kernels/RESOURCES.txt
-	@NVCC='$(NVCC)' python3 kernels/sim/resources.py --check kernels/RESOURCES.txt $(KERNELS)
+	@$(MAKE) --no-print-directory ARCHS='80 86 89 90' RESOURCES=--check resources-run
 sim-profile: $L/tests/ops_checked   ## sectors, wavefronts and barriers per source line of one op: OP=gemm
 	@CUSIM_PROFILE=1 $L/tests/ops_checked --gtest_brief=1 --gtest_filter='$(or $(OP),$(error OP=name of an op)).$(or $(CASE),*)@sim'
 mutants: deps     ## break the kernels on purpose: every mutant must be caught (all: about 12 minutes; SAMPLE=12 SEED=7)
@@ -123,8 +126,10 @@ clean:            ## remove build/
 	rm -rf build
 
 # Steps of the targets above that need another MODE or the packages first.
-.PHONY: programs mutants-run fuzz-run
+.PHONY: programs resources-run mutants-run fuzz-run
 programs: $(TESTS)
+resources-run: $(call nv_obj,$(KERNELS))
+	@NVCC='$(NVCC)' python3 kernels/sim/resources.py $(RESOURCES) kernels/RESOURCES.txt $^
 mutants-run: $L/tests/ops_checked
 	@python3 tests/mutants.py $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),1) --compile "$(CXX) $(filter-out -MD -MP,$(CHECKED)) -x c++" \
 	    --link "$(CXX) -fopenmp $(HARNESS) $B/tests/engines_sim.o $(CPU_OBJ) $(SIM_RT) %s -rdynamic -o %p -lgtest $(LIBS)" --objects $B/checked $(KERNELS)
@@ -142,7 +147,10 @@ $B/experiments/%.o $B/tests/test_%.o: CXXFLAGS += -O0 $(if $(filter release,$(MO
 $B/tests/test_pca.o $B/tests/test_simd_math.o $B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1 -g0)
 $B/sim/%.cu.o: %.cu ; $(call compile,sim     ,$(CXX) $(CXXFLAGS) -x c++ -c $< -o $@)
 $B/checked/%.cu.o: %.cu ; $(call compile,checked ,$(CXX) $(CHECKED) -x c++ -c $< -o $@)
-nvcc = $(call compile,nvcc    ,$(NVCC) $(NVFLAGS) $(GENCODE) -MMD -MP -c $< -o $@)
+# The machine code and what ptxas says of it are kept beside the object, for `make resources`.
+kept = $(@:.o=.kept)
+nvcc = $(call compile,nvcc    ,rm -rf $(kept); mkdir $(kept) && { $(NVCC) $(NVFLAGS) $(GENCODE) --keep --keep-dir $(kept) -MMD -MP -c $< -o $@ 2>$(kept)/ptxas.log \
+    || { cat $(kept)/ptxas.log; exit 1; }; } && find $(kept) -type f ! -name '*.cubin' ! -name '*.log' -delete)
 $(CB)/%.cu.o: %.cu ; $(nvcc)
 $(GB)/%.cu.o: %.cu ; $(nvcc)
 # CUTLASS takes its time: one PTX for all of them, and only the machine code per architecture (CUTLASS_ARCHS: fewer of them).

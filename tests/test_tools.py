@@ -199,8 +199,8 @@ ptxas info    : Used 8 registers, used 0 barriers
 class Ptxas(unittest.TestCase):
     def test_two_kernels(self):
         text = PTXAS.format(stack=24, stores=4, loads=8) + SECOND
-        self.assertEqual(resources.parse_ptxas(text), {KERNEL: resources.Usage(114, 12, 24, 16896),
-                                                       "_Z3barv": resources.Usage(8, 0, 0, 0)})
+        self.assertEqual(resources.parse_ptxas(text), {80: {KERNEL: resources.Usage(114, 12, 24, 16896),
+                                                            "_Z3barv": resources.Usage(8, 0, 0, 0)}})
 
     def test_nothing(self):
         self.assertEqual(resources.parse_ptxas("ptxas info    : 0 bytes gmem\n"), {})
@@ -290,18 +290,16 @@ class Check(Scratch):
             self.assertRegex(wrong[0], r"x.cu: foo<4> spills 8 bytes on sm_80")
 
 
-class CompileOne(Scratch):
-    """With a shell script that leaves a cubin made here and says what ptxas would."""
+class ObjectRows(Scratch):
+    """With a cubin made here and what ptxas would say."""
 
-    def rows(self, info=INFO, source="", messages=PTXAS.format(stack=0, stores=0, loads=0), status=0):
+    def rows(self, info=INFO, source="", messages=PTXAS.format(stack=0, stores=0, loads=0)):
         words = [FFMA, word(0x184, 6), FFMA, branch(3, 0, 80), EXIT]
-        (self.folder / "made").write_bytes(cubin({".text." + KERNEL: assemble(words), ".nv.info." + KERNEL: info}))
-        (self.folder / "says").write_text(messages)
+        (self.folder / "x.sm_80.cubin").write_bytes(cubin({".text." + KERNEL: assemble(words), ".nv.info." + KERNEL: info}))
+        (self.folder / "ptxas.log").write_text(messages)
         path = self.folder / "x.cu"
         path.write_text(source)
-        nvcc = executable(self.folder / "nvcc", f'#!/bin/sh\nfor last; do :; done\ncat "{self.folder}/says" >&2\n'
-                                                f'cp "{self.folder}/made" "$last"\nexit {status}\n')
-        return resources.compile_one(str(nvcc), path, 80, self.folder)
+        return resources.object_rows(path, self.folder)
 
     @unittest.skipUnless(shutil.which("c++filt"), "no c++filt here (package binutils)")
     def test_row(self):
@@ -313,9 +311,13 @@ class CompileOne(Scratch):
         for problem, arguments in (("needs __launch_bounds__", {"info": INFO[:12]}),
                                    ("no kernel of this file", {"source": "// resources: baz dynamic_smem=64\n"}),
                                    ("differ in", {"messages": SECOND}),
-                                   ("failed:\nx.cu.1.: error", {"messages": "x.cu(1): error", "status": 1})):
+                                   ("differ in", {"messages": SECOND.replace("sm_80", "sm_90")})):
             with self.subTest(problem), self.assertRaisesRegex(resources.Failure, problem):
                 self.rows(**arguments)
+
+    def test_nothing_kept(self):
+        with self.assertRaisesRegex(resources.Failure, "has no cubins; `make resources`"):
+            resources.object_rows(self.folder / "x.cu", self.folder)
 
 
 @unittest.skipUnless(shutil.which(os.environ.get("NVCC") or "nvcc"), "no nvcc here: cuda_occupancy.h comes with it")

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """resources.py -- registers, spills, shared memory, occupancy and hottest loop of every kernel, without a GPU.
 
-    python3 kernels/sim/resources.py --output kernels/RESOURCES.txt kernels/*.cu        make resources
-    python3 kernels/sim/resources.py --check kernels/RESOURCES.txt kernels/*.cu         make resources-check
+    python3 kernels/sim/resources.py --output kernels/RESOURCES.txt BUILD/kernels/*.cu.o        make resources
+    python3 kernels/sim/resources.py --check kernels/RESOURCES.txt BUILD/kernels/*.cu.o         make resources-check
 
-Run from the project's root.  Nobody reviews machine code, but a table of it can be reviewed: a change that costs a
+Run from the project's root, on the objects that are linked: the Makefile keeps the cubins and what ptxas said beside each
+of them, in BUILD/kernels/NAME.cu.kept.  Nobody reviews machine code, but a table of it can be reviewed: a change that costs a
 kernel its occupancy, or spills registers to memory, appears as a changed line.  Numbers come from ptxas (registers,
 spills, memory), from the cubin (threads per block, loops: sass.py) and from NVIDIA's occupancy rules (occupancy.cpp).
 A spill is always a failure.  Another version of nvcc allocates registers differently, so --check then compares no rows
@@ -14,7 +15,6 @@ The dynamic shared memory of a kernel is chosen at launch; its .cu file says wha
     // resources: nw_smooth_kernel dynamic_smem=29440
 """
 import argparse
-import concurrent.futures
 import difflib
 import os
 import pathlib
@@ -27,10 +27,7 @@ from typing import NamedTuple
 
 import sass
 
-FLAGS = ["-std=c++20", "-O3", "-I."]
-ARCHS = [80, 86, 89, 90]
 GPUS = {80: "A100", 86: "RTX 3090", 89: "RTX 4090", 90: "H100 SXM"}   # those of occupancy.cpp
-JOBS = 2
 OCCUPANCY_SOURCE = pathlib.Path(__file__).with_name("occupancy.cpp")
 
 
@@ -60,18 +57,19 @@ class Row(NamedTuple):
 
 # ---- what the tools say ----------------------------------------------------------------------------------------------
 
-PTXAS_ENTRY = re.compile(r"Compiling entry function '(?P<name>\S+)' for 'sm_\d+'.*?(?P<stack>\d+) bytes stack frame, "
+PTXAS_ENTRY = re.compile(r"Compiling entry function '(?P<name>\S+)' for 'sm_(?P<arch>\d+)'.*?(?P<stack>\d+) bytes stack frame, "
                          r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads.*?"
                          r"Used (?P<registers>\d+) registers(?P<rest>[^\n]*)", re.S)
 
 
 def parse_ptxas(text):
-    """{mangled name: Usage} from the messages of `ptxas -v`."""
+    """{architecture: {mangled name: Usage}} from the messages of `ptxas -v`."""
     usage = {}
     for entry in PTXAS_ENTRY.finditer(text):
         smem = re.search(r"(\d+) bytes smem", entry["rest"])
         spill = int(entry["stores"]) + int(entry["loads"])
-        usage[entry["name"]] = Usage(int(entry["registers"]), spill, int(entry["stack"]), int(smem[1]) if smem else 0)
+        usage.setdefault(int(entry["arch"]), {})[entry["name"]] = Usage(
+            int(entry["registers"]), spill, int(entry["stack"]), int(smem[1]) if smem else 0)
     return usage
 
 
@@ -111,15 +109,10 @@ def nvcc_version(nvcc):
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
-def compile_one(nvcc, source, arch, folder):
+def cubin_rows(source, cubin, messages):
     """The rows of one file for one architecture."""
-    cubin = folder / f"{source.stem}.sm_{arch}.cubin"
-    command = [nvcc, *FLAGS, f"-arch=sm_{arch}", "-Xptxas", "-v", "-cubin", str(source), "-o", str(cubin)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise Failure(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
-    usage = parse_ptxas(done.stdout + done.stderr)
-    _, kernels = sass.read_cubin(cubin)
+    arch, kernels = sass.read_cubin(cubin)
+    usage = messages.get(arch, {})
     missing = sorted(set(kernels) ^ set(usage))
     if missing:
         raise Failure(f"{source.name} for sm_{arch}: kernels named by ptxas and by the cubin differ in {missing}")
@@ -138,13 +131,20 @@ def compile_one(nvcc, source, arch, folder):
     return rows
 
 
-def measure(nvcc, sources, archs, folder):
-    pool = concurrent.futures.ThreadPoolExecutor(JOBS)
-    try:
-        jobs = [pool.submit(compile_one, nvcc, source, arch, folder) for source in sources for arch in archs]
-        return sorted((row for job in jobs for row in job.result()), key=Row.order)
-    finally:
-        pool.shutdown(cancel_futures=True)   # after a failure, the files still waiting are not compiled
+def object_rows(source, kept):
+    """The rows of one file, from the folder of what was kept when its object was made."""
+    cubins = sorted(kept.glob("*.cubin"))
+    if not cubins:
+        raise Failure(f"{kept} has no cubins; `make resources` builds the objects and keeps them")
+    messages = parse_ptxas((kept / "ptxas.log").read_text())
+    return [row for cubin in cubins for row in cubin_rows(source, cubin, messages)]
+
+
+def measure(objects):
+    rows = []
+    for path in objects:   # BUILD/kernels/gemm.cu.o
+        rows += object_rows(pathlib.Path(*path.parts[-2:]).with_suffix(""), path.with_suffix(".kept"))
+    return sorted(rows, key=Row.order)
 
 
 def build_occupancy(nvcc, folder):
@@ -266,11 +266,11 @@ def find_tools():
     return nvcc
 
 
-def collect(nvcc, sources, archs):
+def collect(nvcc, objects):
     """Rows, and for each what fits on its GPU."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        rows = measure(nvcc, sources, archs, folder)
+        rows = measure(objects)
         program = build_occupancy(nvcc, folder)
         known = [r for r in rows if r.arch in GPUS]
         answers = iter(occupancy(program, [(r.arch, r.usage.registers, r.usage.smem, r.dynamic_smem, r.threads)
@@ -280,8 +280,7 @@ def collect(nvcc, sources, archs):
 
 def main():
     parser = argparse.ArgumentParser(description="Registers, spills, occupancy and hottest loop of every kernel.")
-    parser.add_argument("sources", nargs="+", type=pathlib.Path, metavar="file.cu")
-    parser.add_argument("--archs", default=" ".join(map(str, ARCHS)), help="default: '%(default)s'")
+    parser.add_argument("objects", nargs="+", type=pathlib.Path, metavar="BUILD/kernels/file.cu.o")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--output", type=pathlib.Path, metavar="FILE", help="write the table there, not to the screen")
     what.add_argument("--check", type=pathlib.Path, metavar="FILE", help="fail if the table there differs")
@@ -289,7 +288,7 @@ def main():
 
     nvcc = find_tools()
     version = nvcc_version(nvcc)
-    rows, fits = collect(nvcc, options.sources, [int(a) for a in options.archs.split()])
+    rows, fits = collect(nvcc, options.objects)
     table = format_table(rows, fits, version)
     if options.check:
         wrong = check(options.check, table, version, rows)
