@@ -82,7 +82,7 @@ doctor:           ## what this machine has, what will build and run, and the one
 	@NVCC='$(NVCC)' CUDA='$(CUDA)' third_party/doctor
 deps:             ## install the Debian packages that are missing (asks apt through sudo where needed)
 	@third_party/install $(if $(filter release debug,$(MODE)),core,check)
-build: deps       ## build/bin/localcal, and build/bin/fashion: the classifier of the demo
+build: deps       ## build/bin/localcal; finetune and extract: networks; fashion: the classifier of the demo
 	@$(MAKE) --no-print-directory $(PROGRAMS:%=$L/bin/%) && mkdir -p build/bin && ln -sfn $(PROGRAMS:%=../../$L/bin/%) build/bin
 demo: build       ## train a small classifier on Fashion-MNIST, calibrate it in nine ways and compare them (3 minutes at most)
 	@build/bin/fashion --out build/demo
