@@ -48,7 +48,9 @@ TEST(RowCache, what_is_read_is_what_was_written) {
             const size_t row = std::vector<size_t>{39, 0, 17, 17}[i];
             for (size_t j = 0; j < 6; ++j) {
                 const float want = x[row * 6 + j];
-                if (type == CacheType::f32) EXPECT_EQ(got[i * 6 + j], want);
+                if (type == CacheType::f32) {
+                    EXPECT_EQ(got[i * 6 + j], want);
+                }
                 EXPECT_NEAR(got[i * 6 + j], want, std::abs(want) * 0x1p-11f + 0x1p-25f);
             }
         }
