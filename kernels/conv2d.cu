@@ -22,8 +22,8 @@
 //          (columns fastest: neighbours share their rows in L2) times classes; bwd_filter: grid.y = slices of the
 //          pixels.  Threads past an edge stage zeros and reach every barrier.
 // Shared   2 halves x 2 operands x 8 x (tile + 4) floats: 16.5 KiB (tile 128), 8.5 KiB (tile 64); barriers and banks as in
-//          gemm.cu.  forward and bwd_data: where the tile's rows begin in the result, 1 KiB or less, written before the
-//          first barrier and read after the walk, to keep them out of registers.  prepare: a transposed tile, 4.1 KiB.
+//          gemm.cu.  forward and bwd_data: the block's place, and where its rows begin in the result, 1.1 KiB at most; written
+//          before the walk and read after it, to keep them out of registers.  prepare: a transposed tile, 4.1 KiB.
 // Traffic  compulsory 4 (|x| + |w| + |y|) B.  Scheduled as in gemm.cu: 32 flop per byte (tile 128) or 16 from L2, where
 //          the R S taps of a pixel meet; x comes from memory about once.  float4 where channels are a multiple of 4 and
 //          the arrays aligned, else floats: 8 neighbours along the depth (forward), 32 along a row (bwd_filter).
@@ -117,7 +117,10 @@ __device__ __forceinline__ void walk(float (&sum)[P::kRows][P::kCols], Loader& l
 
 template <int kTile, bool kFour>
 __global__ void __launch_bounds__(2 * kTile, kTile == 128 ? 2 : 4) conv2d_kernel(ConvTask g) {
-    const ConvPlace where(g, kTile);
+    LC_SHARED(ConvPlace, place, [1]);  // once per block: its divisions cost time, its numbers registers
+    if (threadIdx.x == 0) place[0] = conv_place(g, kTile);
+    __syncthreads();
+    const ConvPlace& where = place[0];
     if (where.rows <= 0) return;          // the whole block: this class has fewer tiles than the first
     LC_SHARED(int64_t, row_at, [kTile]);  // where the rows of the tile begin, or -1: they wait here during the walk
     if (const int row = int(threadIdx.x); row < kTile) {

@@ -36,12 +36,11 @@ struct ConvAxis {
 struct ConvClass {
     int pixels, taps, origin;
     int before;  // taps of the classes that stand before this one in prepared filters
-    __device__ ConvClass(const ConvAxis& x, int hop, int a) {
-        const TapClass t = tap_class(x.taps, hop, (a + x.shift) % hop);
-        pixels = (x.out - a + hop - 1) / hop;
-        taps = t.taps, before = t.before, origin = (a + x.shift) / hop - (t.taps - 1);
-    }
 };
+__device__ __forceinline__ ConvClass conv_class(const ConvAxis& x, int hop, int a) {
+    const TapClass t = tap_class(x.taps, hop, (a + x.shift) % hop);
+    return {(x.out - a + hop - 1) / hop, t.taps, (a + x.shift) / hop - (t.taps - 1), t.before};
+}
 
 struct ConvTask {
     const float* in;       // (N, y.in, x.in, depth)
@@ -56,25 +55,27 @@ struct ConvTask {
 // Where a block of a ConvTask works.
 struct ConvPlace {
     int64_t first;  // the tile's first row, among those of its class
-    int a, b;       // the class
     ConvClass y, x;
+    int a, b;           // the class
     int column;         // the tile's first column
     int rows, columns;  // of the tile that exist
-    __device__ ConvPlace(const ConvTask& g, int tile)
-        : first(int64_t(blockIdx.x / g.column_tiles % g.row_tiles) * tile),
-          a(int(blockIdx.x / g.column_tiles / g.row_tiles / g.x_classes)),
-          b(int(blockIdx.x / g.column_tiles / g.row_tiles % g.x_classes)),
-          y(g.y, g.hop, a),
-          x(g.x, g.hop, b),
-          column(int(blockIdx.x % g.column_tiles) * tile),
-          rows(int(min(g.N * y.pixels * x.pixels - first, int64_t(tile)))),
-          columns(min(g.out.columns - column, tile)) {}
     __device__ ConvPixel pixel(int row) const { return {first, row, y.pixels, x.pixels}; }
     __device__ const float* filters(const ConvTask& g) const {
         const int64_t taps = int64_t(y.before) * g.x.taps + int64_t(y.taps) * x.before;
         return g.filters + taps * g.depth * g.out.columns;
     }
 };
+__device__ __forceinline__ ConvPlace conv_place(const ConvTask& g, int tile) {
+    const unsigned row_tile = blockIdx.x / g.column_tiles, of_class = row_tile / g.row_tiles;
+    ConvPlace p;
+    p.first = int64_t(row_tile % g.row_tiles) * tile;
+    p.a = int(of_class / g.x_classes), p.b = int(of_class % g.x_classes);
+    p.y = conv_class(g.y, g.hop, p.a), p.x = conv_class(g.x, g.hop, p.b);
+    p.column = int(blockIdx.x % g.column_tiles) * tile;
+    p.rows = int(min(g.N * p.y.pixels * p.x.pixels - p.first, int64_t(tile)));
+    p.columns = min(g.out.columns - p.column, tile);
+    return p;
+}
 
 // ---- from global to shared memory -----------------------------------------------------------------------------------
 
@@ -104,7 +105,7 @@ struct GatherFour {
         filters = at.filters(g) + int64_t(b_k) * g.out.columns + at.column + column;
         if (column >= at.columns) b_k = kNever;
         s = 0, rows_left = at.y.taps;
-        left = rows_left > 0 && at.x.taps > 0 ? g.depth : 0;
+        left = at.y.taps * at.x.taps > 0 ? g.depth : 0;
     }
     __device__ static int a_row() { return int(threadIdx.x) / 2; }
     __device__ static int a_k() { return int(threadIdx.x) % 2 * 4; }
