@@ -2,15 +2,17 @@
 //
 // Idea     vectors run along the channels, which are neighbours in memory.  maxpool: the window of an output pixel is walked
 //          once per vector, maximum and place stay in registers.  maxpool_bwd: an input pixel looks at the windows that see
-//          it and takes their gradients where their place is this pixel.  avgpool: an image is a matrix (H W, C) whose
+//          it, one, two or four with ResNet's windows, and takes their gradients where their place is this pixel.  avgpool: an image is a matrix (H W, C) whose
 //          columns are summed (simd_columns.h).  Threads share rows of pixels, or images.
-// Traffic  each array once from memory, its overlapping windows from the caches: bound by memory.
+// Traffic  each array once from memory, its overlapping windows from the caches: bound by memory.  A dx too large for the
+//          caches is written past them.
 // Numbers  maxpool, avgpool_bwd: exactly rounded.  avgpool: float32 over 64 pixels, blocks joined in double.
 // Profile  `make bench`
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/pool.cpp"
 #include "kernels/pool.h"
 
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -80,27 +82,69 @@ void maxpool_row(float* y, int32_t* place, const float* image, const Pool& s, in
     }
 }
 
-// One row of input pixels; dy and place are those of the image.
-void maxpool_bwd_row(float* dx, const float* dy, const int32_t* place, const Pool& s, int64_t h) {
+// A window that sees the pixel in question: where its channels start in dy and place, and the place that names the pixel.
+struct Witness {
+    int64_t first;
+    int32_t place;
+};
+
+// dx_c = the gradients of the windows whose place is this pixel; kCount of them, known here so that the loop is none.
+template <int kCount>
+HWY_INLINE void gather_pixel(float* dx, const float* dy, const int32_t* place, const Witness* windows, int64_t C,
+                             bool stream) {
+    for_channels(C, [&](auto d, int64_t c) HWY_ATTR {
+        const hn::RebindToSigned<decltype(d)> di;
+        auto sum = hn::Zero(d);
+        for (int k = 0; k < kCount; ++k) {
+            const int64_t i = windows[k].first + c;
+            const auto mine = hn::RebindMask(d, hn::Eq(hn::LoadU(di, place + i), hn::Set(di, windows[k].place)));
+            sum = hn::Add(sum, hn::IfThenElseZero(mine, hn::LoadU(d, dy + i)));
+        }
+        stream ? hn::Stream(sum, d, dx + c) : hn::StoreU(sum, d, dx + c);
+    });
+}
+
+// The same for any number of windows.
+HWY_INLINE void gather_pixel(float* dx, const float* dy, const int32_t* place, const Pool& s, int64_t h, int64_t w,
+                             Range over, Range across) {
+    for (int64_t c = 0; c < s.C; ++c) dx[c] = 0;
+    for (int64_t p = over.begin; p < over.end; ++p) {
+        for (int64_t q = across.begin; q < across.end; ++q) {
+            const int64_t first = (p * s.Q() + q) * s.C;
+            const int32_t here = int32_t((h + s.pad - p * s.stride) * s.window + w + s.pad - q * s.stride);
+            for_channels(s.C, [&](auto d, int64_t c) HWY_ATTR {
+                const hn::RebindToSigned<decltype(d)> di;
+                const auto mine = hn::RebindMask(d, hn::Eq(hn::LoadU(di, place + first + c), hn::Set(di, here)));
+                const auto gradient = hn::IfThenElseZero(mine, hn::LoadU(d, dy + first + c));
+                hn::StoreU(hn::Add(hn::LoadU(d, dx + c), gradient), d, dx + c);
+            });
+        }
+    }
+}
+
+// One row of input pixels; dy and place are those of the image.  `stream`: past the caches, for dx on whole vectors.
+void maxpool_bwd_row(float* dx, const float* dy, const int32_t* place, const Pool& s, int64_t h, bool stream) {
     const Range over = windows_over(s, h, s.P());
     const int64_t Q = s.Q();
-    for (int64_t w = 0; w < s.W; ++w) {
+    for (int64_t w = 0; w < s.W; ++w, dx += s.C) {
         const Range across = windows_over(s, w, Q);
-        for_channels(s.C, [&](auto d, int64_t c) HWY_ATTR {
-            const hn::RebindToSigned<decltype(d)> di;
-            auto sum = hn::Zero(d);
-            for (int64_t p = over.begin; p < over.end; ++p) {
-                const int64_t row = (h + s.pad - p * s.stride) * s.window;
-                for (int64_t q = across.begin; q < across.end; ++q) {
-                    const int64_t i = (p * Q + q) * s.C + c;
-                    const auto here = hn::Set(di, int32_t(row + w + s.pad - q * s.stride));
-                    const auto mine = hn::RebindMask(d, hn::Eq(hn::LoadU(di, place + i), here));
-                    sum = hn::Add(sum, hn::IfThenElseZero(mine, hn::LoadU(d, dy + i)));
-                }
+        const int64_t count = (over.end - over.begin) * (across.end - across.begin);
+        if (count != 1 && count != 2 && count != 4) {  // never with windows of 3 and stride 2
+            gather_pixel(dx, dy, place, s, h, w, over, across);
+            continue;
+        }
+        Witness windows[4], *next = windows;
+        for (int64_t p = over.begin; p < over.end; ++p) {
+            for (int64_t q = across.begin; q < across.end; ++q) {
+                const int64_t at = (h + s.pad - p * s.stride) * s.window + w + s.pad - q * s.stride;
+                *next++ = {(p * Q + q) * s.C, int32_t(at)};
             }
-            hn::StoreU(sum, d, dx + w * s.C + c);
-        });
+        }
+        if (count == 1) gather_pixel<1>(dx, dy, place, windows, s.C, stream);
+        if (count == 2) gather_pixel<2>(dx, dy, place, windows, s.C, stream);
+        if (count == 4) gather_pixel<4>(dx, dy, place, windows, s.C, stream);
     }
+    if (stream) hwy::FlushStream();
 }
 
 struct PixelTerm {
@@ -114,7 +158,8 @@ struct PixelTerm {
 void avgpool_tile(float* y, const float* x, int64_t pixels, int64_t C, int64_t width) {
     double total[kTile];
     sum_tile_of(total, PixelTerm{x}, C, pixels, width);
-    for (int64_t c = 0; c < width; ++c) y[c] = float(total[c] / double(pixels));
+    const double share = 1 / double(pixels);
+    for (int64_t c = 0; c < width; ++c) y[c] = float(total[c] * share);
 }
 
 struct Quotient {
@@ -132,6 +177,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
     #include "kernels/pool_arguments.h"
+    #include "kernels/streaming.h"
 
 namespace lc::cpu {
 HWY_EXPORT(maxpool_row);
@@ -157,10 +203,13 @@ void maxpool_bwd(float* dx, const float* dy, const int32_t* place, const Pool& s
     check_maxpool_bwd(dx, dy, place, shape);
     const Pool s = shape;
     const int64_t row = s.W * s.C, windows = s.P() * s.Q() * s.C;
+    const bool whole = s.C % 16 == 0 && reinterpret_cast<uintptr_t>(dx) % 64 == 0;  // vectors of the widest target
+    const bool stream = whole && should_stream(dx, s.N * s.H * row, dy);
     for_each_chunk(s.N * s.H, ceil_div(kPoolChunk, row), [=](int64_t k, int64_t end) {
         for (; k < end; ++k) {
             const int64_t n = k / s.H;
-            HWY_DYNAMIC_DISPATCH(maxpool_bwd_row)(dx + k * row, dy + n * windows, place + n * windows, s, k % s.H);
+            HWY_DYNAMIC_DISPATCH(maxpool_bwd_row)
+            (dx + k * row, dy + n * windows, place + n * windows, s, k % s.H, stream);
         }
     });
 }

@@ -94,6 +94,45 @@ TEST(NetworkOps, AddReluAndItsBackward) {
     expect_near(dx, golden::kAddReluDx, "dx");
 }
 
+// Outputs of 16 MiB and more are written past the caches, but never in place: the bits must be the same.
+TEST(NetworkOps, LargeOutputsPastTheCaches) {
+    const BatchNorm norm{.N = (1 << 16) + 3, .C = 64};
+    const size_t n = size_t(norm.N * norm.C);
+    Floats x(n), out(n), mean(64), rstd(64), gamma(64, 0.75f), beta(64, 0.5f), dgamma(64), dbeta(64);
+    for (size_t i = 0; i < n; ++i) x[i] = float(i * 2654435761u % 4093) / 512 - 4;
+    const BatchStats batch{mean.data(), rstd.data()};
+    const auto same = [&](const char* what, const auto& op) {
+        Floats in_place = x;
+        op(out.data(), x.data());
+        op(in_place.data(), in_place.data());
+        EXPECT_TRUE(out == in_place) << what;
+    };
+    same("batchnorm", [&](float* y, const float* from) {
+        cpu().batchnorm(y, batch, {}, from, gamma.data(), beta.data(), norm, nullptr);
+    });
+    const Floats other = x;
+    for (bool frozen : {false, true}) {
+        same("batchnorm_bwd", [&](float* dx, const float* dy) {
+            cpu().batchnorm_bwd({dx, dgamma.data(), dbeta.data()}, dy, other.data(), batch, gamma.data(), frozen, norm,
+                                nullptr);
+        });
+    }
+    same("add_relu", [&](float* y, const float* from) { cpu().add_relu(y, from, other.data(), int64_t(n), nullptr); });
+
+    Pool pool = {.N = 3, .H = 150, .W = 147, .C = 64, .window = 3, .stride = 2, .pad = 1};
+    const int64_t image = pool.H * pool.W * pool.C, windows = pool.P() * pool.Q() * pool.C;
+    ASSERT_GE(3 * image, 1 << 22);
+    std::vector<int32_t> place(static_cast<size_t>(3 * windows));
+    Floats y(place.size()), dx(static_cast<size_t>(3 * image)), singly(dx);
+    x.resize(dx.size());
+    cpu().maxpool(y.data(), place.data(), x.data(), pool, nullptr);
+    cpu().maxpool_bwd(dx.data(), y.data(), place.data(), pool, nullptr);
+    for (pool.N = 1; int64_t k : {0, 1, 2}) {
+        cpu().maxpool_bwd(singly.data() + k * image, y.data() + k * windows, place.data() + k * windows, pool, nullptr);
+    }
+    EXPECT_TRUE(dx == singly) << "maxpool_bwd";
+}
+
 // Calls step(t, x, g) for the three gradients, and gives x after each of them.
 template <class Step>
 Floats three_steps(const Step& step) {
