@@ -144,7 +144,7 @@ compile = @mkdir -p $(@D); echo "  $1 $<"; $2
 $B/%.o: %.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) -c $< -o $@)
 # What is not measured need not be optimised much, and compiles in half the time.
 $B/experiments/%.o $B/tests/test_%.o: CXXFLAGS += -O0 $(if $(filter release,$(MODE)),-g0)
-$B/tests/test_pca.o $B/tests/test_simd_math.o $B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1 -g0)
+$B/tests/test_pca.o $B/tests/test_resnet.o $B/tests/test_simd_math.o $B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1 -g0)
 $B/sim/%.cu.o: %.cu ; $(call compile,sim     ,$(CXX) $(CXXFLAGS) -x c++ -c $< -o $@)
 $B/checked/%.cu.o: %.cu ; $(call compile,checked ,$(CXX) $(CHECKED) -x c++ -c $< -o $@)
 # The machine code and what ptxas says of it are kept beside the object, for `make resources`.

@@ -39,7 +39,7 @@ ResNetPlan resnet_plan(const std::string& name, int64_t classes) {
     const std::string base = name.substr(0, colon), variant = colon == std::string::npos ? "" : name.substr(colon + 1);
     for (const Row& r : table()) {
         if (base != r.name) continue;
-        const bool known = variant.empty() || (r.bottleneck && (variant == "he" || variant == "v1.5")) ||
+        const bool known = colon == std::string::npos || (r.bottleneck && (variant == "he" || variant == "v1.5")) ||
                            (r.cifar && (variant == "a" || variant == "b"));
         if (!known) refuse_name(name);
         ResNetPlan plan = {

@@ -121,7 +121,8 @@ TEST_P(Golden, forward_gradients_and_a_step_of_adam_are_pytorchs) {
         const std::string where = "stage " + std::to_string(s);
         EXPECT_NEAR(squares[s], want.gradient_squares[s], 2e-3 * want.gradient_squares[s]) << where;
         EXPECT_NEAR(dots[s], want.gradient_dots[s], 2e-3 * std::sqrt(want.gradient_squares[s])) << where;
-        EXPECT_NEAR(moves[s], want.moves[s], 2e-2) << where;
+        // Adam's first step is lr g / (|g| + eps), so no move errs by more than lr / eps = 10 times its gradient.
+        EXPECT_NEAR(moves[s], want.moves[s], 2e-2 * std::sqrt(want.gradient_squares[s])) << where;
     }
 }
 
