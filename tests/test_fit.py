@@ -52,7 +52,7 @@ def read_npz(path):
             raw = z.read(name)
             end = 10 + struct.unpack("<H", raw[8:10])[0]
             header = ast.literal_eval(raw[10:end].decode())
-            code = {"<f4": "f", "<i8": "q"}[header["descr"]]
+            code = {"<f4": "f", "<i8": "q", "|u1": "B"}[header["descr"]]
             arrays[name.removesuffix(".npy")] = (header["shape"], struct.unpack(f"<{(len(raw) - end) // struct.calcsize(code)}{code}", raw[end:]))
     return arrays
 

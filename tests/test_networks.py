@@ -19,7 +19,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
-from test_fit import read_npz
+import test_fit
 
 BIN = pathlib.Path(os.environ.get("BIN", str(ROOT / "build/bin")))
 
@@ -35,6 +35,11 @@ def cifar(n, seed, classes=10):
             level = (40, 120, 200)[(y // 3**c) % 3]
             rows += bytes(min(255, max(0, level + r.randrange(-40, 41))) for _ in range(1024))
     return bytes(rows)
+
+
+def read_npz(path):
+    """The values of every array, row after row."""
+    return {name: values for name, (shape, values) in test_fit.read_npz(path).items()}
 
 
 def same(a, b):
@@ -143,9 +148,9 @@ class NetworksTest(unittest.TestCase):
         out = ("--out", self.path("x"))
         self.bad("--weights", "finetune", "--data", data, *out)
         self.bad("resnet19", "finetune", "--data", data, "--network", "resnet19", "--train", "all", *out)
-        self.bad("head", "finetune", *self.scratch("x", "--bn", "authors", "--train", "head", "--weights", "y"))
+        self.bad("head", "finetune", "--data", data, "--bn", "authors", "--train", "head", "--weights", "y", *out)
         self.bad("nowhere", "finetune", "--data", "cifar10:nowhere:train", "--train", "all", *out)
-        self.bad("--split", "finetune", *self.scratch("x", "--split", "60"))
+        self.bad("--split", "finetune", "--data", data, "--train", "all", "--split", "60", *out)
         self.bad("dropout", "finetune", *self.scratch("x", "--dropout", "1"))
         (self.folder / "file").write_text("x")
         self.bad("folder", "finetune", *self.scratch("file/y"))
