@@ -85,7 +85,7 @@ demo: build       ## train a small classifier on Fashion-MNIST, calibrate it in 
 test: deps        ## every test, on every engine this machine can build (about 4 minutes after the build)
 	@$(MAKE) --no-print-directory $(if $(PYTESTS),build) programs
 	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' --shards $(or $(SHARDS),1) $(TESTS) $(PYTESTS)
-bench: deps       ## speed of every op against a named peer or limit, measured in one run (about 4 minutes)
+bench: deps       ## speed of every op against a named peer or limit, measured in one run (about 5 minutes)
 	@$(MAKE) --no-print-directory $(BENCHES)
 	@set -e; for b in $(BENCHES); do echo "== $$b"; $$b $(BENCHFLAGS); done
 check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA engines, resources, mutants, fuzzing (about 15 minutes)

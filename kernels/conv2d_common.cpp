@@ -55,15 +55,19 @@ ConvEngine conv2d_engine_named(std::string_view name) {
                 "'; choose automatic, gemm, winograd2 or winograd4");
 }
 
-// Winograd trades products for transforms of its inputs and outputs, so it wants many channels on both sides; and a map
-// no larger than 2 x 2 would leave most of a 4 x 4 tile unused.
+// Winograd trades products for transforms of its inputs and outputs, so it wants many channels on both sides, and tiles that
+// are mostly filled.  Its products also run slower, because each of them is a smaller matrix; the factors 1.5 and 1.75 and
+// the fewest channels were measured on the CPU.
 ConvEngine conv2d_engine(const Conv2d& s, ConvPass pass) {
     constexpr int64_t kFewestChannels = 16;
     if (s.engine != ConvEngine::automatic) return s.engine;
     if (!fits_winograd(s) || std::min(s.C, s.K) < kFewestChannels) return ConvEngine::gemm;
     const bool forward = pass == ConvPass::forward;
     const int64_t rows = forward ? s.P() : s.H, columns = forward ? s.Q() : s.W;
-    return std::max(rows, columns) <= 2 ? ConvEngine::winograd2 : ConvEngine::winograd4;
+    const auto tiles = [=](int64_t m) { return double((rows + m - 1) / m) * double((columns + m - 1) / m); };
+    const double gemm = 9 * tiles(1), winograd2 = 1.5 * 16 * tiles(2), winograd4 = 1.75 * 36 * tiles(4);
+    if (gemm <= std::min(winograd2, winograd4)) return ConvEngine::gemm;
+    return winograd2 < winograd4 ? ConvEngine::winograd2 : ConvEngine::winograd4;
 }
 
 // One matrix per tap, or per product of a Winograd tile: from the channels that are read, in steps of 8, to the channels

@@ -51,18 +51,23 @@ inline void gather_patches(float* dst, int64_t ld, const float* x, const DenseCo
     for (int64_t i = 0; i < rows; ++i) {
         const int64_t h = p * conv.stride + conv.top, w = q * conv.stride + conv.left;
         const int64_t begin = std::max<int64_t>(0, -w) * conv.C,
-                      end = std::min(conv.S, conv.W - w) * conv.C;        // of a run
+                      end = std::min(conv.S, conv.W - w) * conv.C;  // of a run
+        const bool whole = h >= 0 && h + conv.R <= conv.H && w >= 0 && w + conv.S <= conv.W;
         const int64_t corner = ((n * conv.H + h) * conv.W + w) * conv.C;  // may lie outside of x
         float* to = dst + i * ld;
         int64_t left = depth, o = o0;
         for (int64_t r = r0; left > 0; ++r, o = 0) {
-            const int64_t length = std::min(left, run - o);
-            const bool inside = h + r >= 0 && h + r < conv.H;
-            const int64_t from = inside ? std::clamp(begin - o, int64_t(0), length) : length;  // [from, till) is copied
-            const int64_t till = inside ? std::clamp(end - o, from, length) : length;
-            zero_run(to, from);
-            if (till > from) copy_run(to + from, x + (corner + r * conv.W * conv.C + o + from), till - from);
-            zero_run(to + till, length - till);
+            const int64_t length = std::min(left, run - o), from_x = corner + r * conv.W * conv.C + o;
+            if (whole) {
+                copy_run(to, x + from_x, length);
+            } else {
+                const bool inside = h + r >= 0 && h + r < conv.H;
+                const int64_t from = inside ? std::clamp(begin - o, int64_t(0), length) : length;  // [from, till): of x
+                const int64_t till = inside ? std::clamp(end - o, from, length) : length;
+                zero_run(to, from);
+                if (till > from) copy_run(to + from, x + (from_x + from), till - from);
+                zero_run(to + till, length - till);
+            }
             to += length;
             left -= length;
         }

@@ -180,6 +180,8 @@ CASES(conv2d_shapes) {
     add_all({.N = 4, .H = 14, .W = 14, .C = 40, .K = 48, .R = 3, .S = 3, .pad = 1});          // several tiles
     add_all({.N = 2, .H = 28, .W = 28, .C = 64, .K = 96, .R = 3, .S = 3, .stride = 2, .pad = 1});
     add_all({.N = 1, .H = 56, .W = 60, .C = 3, .K = 64, .R = 7, .S = 7, .stride = 2, .pad = 3});
+    // On the CPU two stretches of pixels.
+    add_case(bwd_filter({.N = 1, .H = 58, .W = 61, .C = 560, .K = 40, .R = 1, .S = 1, .stride = 3}));
 }
 
 // What the CUDA backend does by the shape: channels that are multiples of 4 and not of 8; large tiles, where there are 96
@@ -231,7 +233,11 @@ CASES(conv2d_winograd) {
             .N = 2, .H = 4, .W = 4, .C = 400, .K = 40, .R = 3, .S = 3, .pad = 1};  // several blocks of depth
         add_case(forward(with(deep, e)));
         add_case(bwd_data(with(deep, e)));
-        const Conv2d many = {.N = 4, .H = 29, .W = 30, .C = 16, .K = 130, .R = 3, .S = 3, .pad = 1};
+        // On the CPU more than one block of tiles that threads share.
+        const int64_t images = e == ConvEngine::winograd2 ? 260 : 120;
+        const Conv2d blocks = {.N = images, .H = 1, .W = 1, .C = 1024, .K = 17, .R = 3, .S = 3, .pad = 1};
+        add_case(forward(with(blocks, e)));
+        const Conv2d many = {.N = 4, .H = 29, .W = 30, .C = 16, .K = 66, .R = 3, .S = 3, .pad = 1};
         add_case(forward(with(many, e), {.bias = true, .residual = true, .relu = true}));
         add_case(bwd_data(with(many, e)));
     }

@@ -24,55 +24,67 @@ void conv2d_epilogue(std::vector<T>& y, const std::vector<T>& bias, const std::v
     }
 }
 
-template <class T>
-void conv2d(std::vector<T>& y, const std::vector<T>& x, const std::vector<T>& w, const lc::Conv2d& s) {
-    for (T& v : y) v = 0;
+// The row of K numbers that belongs to an output pixel of y or dy, and to a tap and channel of w or dw.
+template <class V>
+auto* output_row(V& y, const lc::Conv2d& s, int64_t n, int64_t p, int64_t q) {
+    return y.data() + ((n * s.P() + p) * s.Q() + q) * s.K;
+}
+template <class V>
+auto* filter_row(V& w, const lc::Conv2d& s, int64_t r, int64_t t, int64_t c) {
+    return w.data() + ((r * s.S + t) * s.C + c) * s.K;
+}
+
+// f(n, p, q, r, t) for every output pixel and every tap.
+template <class F>
+void for_each_tap(const lc::Conv2d& s, const F& f) {
     for (int64_t n = 0; n < s.N; ++n)
         for (int64_t p = 0; p < s.P(); ++p)
             for (int64_t q = 0; q < s.Q(); ++q)
                 for (int64_t r = 0; r < s.R; ++r)
-                    for (int64_t t = 0; t < s.S; ++t)
-                        for (int64_t c = 0; c < s.C; ++c) {
-                            const T v = pixel(x, s, n, p * s.stride + r - s.pad, q * s.stride + t - s.pad, c);
-                            for (int64_t k = 0; k < s.K; ++k)
-                                y[size_t(((n * s.P() + p) * s.Q() + q) * s.K + k)] +=
-                                    v * w[size_t(((r * s.S + t) * s.C + c) * s.K + k)];
-                        }
+                    for (int64_t t = 0; t < s.S; ++t) f(n, p, q, r, t);
+}
+
+template <class T>
+void conv2d(std::vector<T>& y, const std::vector<T>& x, const std::vector<T>& w, const lc::Conv2d& s) {
+    for (T& v : y) v = 0;
+    for_each_tap(s, [&](int64_t n, int64_t p, int64_t q, int64_t r, int64_t t) {
+        T* const to = output_row(y, s, n, p, q);
+        for (int64_t c = 0; c < s.C; ++c) {
+            const T v = pixel(x, s, n, p * s.stride + r - s.pad, q * s.stride + t - s.pad, c);
+            const T* const with = filter_row(w, s, r, t, c);
+            for (int64_t k = 0; k < s.K; ++k) to[k] += v * with[k];
+        }
+    });
 }
 
 // Every product of the forward sums, sent back to where its x came from.
 template <class T>
 void conv2d_bwd_data(std::vector<T>& dx, const std::vector<T>& dy, const std::vector<T>& w, const lc::Conv2d& s) {
     for (T& v : dx) v = 0;
-    for (int64_t n = 0; n < s.N; ++n)
-        for (int64_t p = 0; p < s.P(); ++p)
-            for (int64_t q = 0; q < s.Q(); ++q)
-                for (int64_t r = 0; r < s.R; ++r)
-                    for (int64_t t = 0; t < s.S; ++t) {
-                        const int64_t h = p * s.stride + r - s.pad, v = q * s.stride + t - s.pad;
-                        if (h < 0 || h >= s.H || v < 0 || v >= s.W) continue;
-                        for (int64_t c = 0; c < s.C; ++c)
-                            for (int64_t k = 0; k < s.K; ++k)
-                                dx[size_t(((n * s.H + h) * s.W + v) * s.C + c)] +=
-                                    dy[size_t(((n * s.P() + p) * s.Q() + q) * s.K + k)] *
-                                    w[size_t(((r * s.S + t) * s.C + c) * s.K + k)];
-                    }
+    for_each_tap(s, [&](int64_t n, int64_t p, int64_t q, int64_t r, int64_t t) {
+        const int64_t h = p * s.stride + r - s.pad, v = q * s.stride + t - s.pad;
+        if (h < 0 || h >= s.H || v < 0 || v >= s.W) return;
+        const T* const from = output_row(dy, s, n, p, q);
+        for (int64_t c = 0; c < s.C; ++c) {
+            const T* const with = filter_row(w, s, r, t, c);
+            T sum = dx[size_t(((n * s.H + h) * s.W + v) * s.C + c)];
+            for (int64_t k = 0; k < s.K; ++k) sum += from[k] * with[k];
+            dx[size_t(((n * s.H + h) * s.W + v) * s.C + c)] = sum;
+        }
+    });
 }
 
 template <class T>
 void conv2d_bwd_filter(std::vector<T>& dw, const std::vector<T>& x, const std::vector<T>& dy, const lc::Conv2d& s) {
     for (T& v : dw) v = 0;
-    for (int64_t n = 0; n < s.N; ++n)
-        for (int64_t p = 0; p < s.P(); ++p)
-            for (int64_t q = 0; q < s.Q(); ++q)
-                for (int64_t r = 0; r < s.R; ++r)
-                    for (int64_t t = 0; t < s.S; ++t)
-                        for (int64_t c = 0; c < s.C; ++c) {
-                            const T v = pixel(x, s, n, p * s.stride + r - s.pad, q * s.stride + t - s.pad, c);
-                            for (int64_t k = 0; k < s.K; ++k)
-                                dw[size_t(((r * s.S + t) * s.C + c) * s.K + k)] +=
-                                    v * dy[size_t(((n * s.P() + p) * s.Q() + q) * s.K + k)];
-                        }
+    for_each_tap(s, [&](int64_t n, int64_t p, int64_t q, int64_t r, int64_t t) {
+        const T* const from = output_row(dy, s, n, p, q);
+        for (int64_t c = 0; c < s.C; ++c) {
+            const T v = pixel(x, s, n, p * s.stride + r - s.pad, q * s.stride + t - s.pad, c);
+            T* const to = filter_row(dw, s, r, t, c);
+            for (int64_t k = 0; k < s.K; ++k) to[k] += v * from[k];
+        }
+    });
 }
 
 // ---- Winograd: how much error is natural for it ---------------------------------------------------------------------
