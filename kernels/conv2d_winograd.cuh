@@ -12,7 +12,7 @@
 // Launch   a thread per tile and channel, block = 256; neighbouring threads have neighbouring channels.
 // Traffic  per slice, from x and back to y: V and M once each way, 8 (m + 2)^2 / m^2 B per pixel and channel of x and of y:
 //          32 B (m = 2), 18 B (m = 4).  x is read (m + 2)^2 / m^2 times, from L2 but for the first.
-// Memory   V and M of a slice: kSliceBytes at most (one tile at least).
+// Memory   V and M of a slice: kSliceBytes at most, but 64 tiles at least, or the blocks of gemm.cu would be half empty.
 // Numbers  float32.  Sums over c as in gemm.cu, so slices and N change no bit.  The constants of m = 4 reach 8 and 1/24,
 //          which costs the digits that the contract names.
 #pragma once
@@ -196,7 +196,7 @@ void winograd(WinogradTask g, const float* U, Stream s) {
     const int64_t C = g.C, K = g.y.columns;
     g.tile_rows = int(ceil_div(g.P, m)), g.tile_columns = int(ceil_div(g.Q, m));
     const int64_t in_image = int64_t(g.tile_rows) * g.tile_columns, all = g.N * in_image;
-    const int64_t most = std::max<int64_t>(1, kSliceBytes / (4 * kPositions * (C + K)));
+    const int64_t most = std::max<int64_t>(64, kSliceBytes / (4 * kPositions * (C + K)));
     const int64_t slice = ceil_div(all, ceil_div(all, most));  // all slices alike, but for the last
     Workspace<float> V(kPositions * slice * C, s), M(kPositions * slice * K, s);
     for (int64_t first = 0; first < all; first += slice) {
