@@ -120,9 +120,11 @@ TEST_P(Golden, forward_gradients_and_a_step_of_adam_are_pytorchs) {
     for (size_t s = 0; s < stages; ++s) {
         const std::string where = "stage " + std::to_string(s);
         EXPECT_NEAR(squares[s], want.gradient_squares[s], 2e-3 * want.gradient_squares[s]) << where;
-        EXPECT_NEAR(dots[s], want.gradient_dots[s], 2e-3 * std::sqrt(want.gradient_squares[s])) << where;
+        // One ReLU whose input is 0 within rounding flips a share of the gradient: PyTorch's own float32 is up to 1.3 % of the
+        // norm away from its double (resnet20:a), and we are 1e-6 away from that.
+        EXPECT_NEAR(dots[s], want.gradient_dots[s], 2e-2 * std::sqrt(want.gradient_squares[s])) << where;
         // Adam's first step is lr g / (|g| + eps), so no move errs by more than lr / eps = 10 times its gradient.
-        EXPECT_NEAR(moves[s], want.moves[s], 2e-2 * std::sqrt(want.gradient_squares[s])) << where;
+        EXPECT_NEAR(moves[s], want.moves[s], 2e-1 * std::sqrt(want.gradient_squares[s])) << where;
     }
 }
 
