@@ -290,19 +290,27 @@ TEST_F(Images, the_first_bad_file_of_a_batch_is_named) {
     EXPECT_NE(refusal([&] { x->hash(); }).find("x139.ppm"), std::string::npos);
 }
 
-// Official files, where LOCALCAL_IMAGES names a folder with cifar-10-batches-bin and cifar-100-binary in it.
-TEST(RealImages, cifar) {
+// Official files, where LOCALCAL_IMAGES names a folder with cifar-10-batches-bin or cifar-100-binary in it.
+struct RealImages : ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(RealImages, cifar) {
+    const auto [set, below] = GetParam();
     const char* folder = std::getenv("LOCALCAL_IMAGES");
-    if (folder == nullptr) GTEST_SKIP() << "needs CIFAR's binary version: set LOCALCAL_IMAGES to the folder above it";
-    for (const std::string set : {"cifar10:", "cifar100:"}) {
-        for (const std::string split : {":train", ":test"}) {
-            const auto x = open_images(set + folder + split);
-            ASSERT_EQ(x->size(), split == ":train" ? 50000 : 10000);
-            std::vector<int64_t> count(static_cast<size_t>(x->classes()));
-            for (int64_t i = 0; i < x->size(); ++i) ++count.at(size_t(x->label(i)));
-            EXPECT_EQ(count, std::vector<int64_t>(count.size(), x->size() / x->classes())) << "equally many of each";
-        }
+    if (folder == nullptr || !std::filesystem::exists(std::filesystem::path(folder) / below)) {
+        GTEST_SKIP() << "needs CIFAR's binary version: set LOCALCAL_IMAGES to the folder above " << below;
+    }
+    for (const std::string split : {":train", ":test"}) {
+        const auto x = open_images(std::string(set) + ":" + folder + split);
+        ASSERT_EQ(x->size(), split == ":train" ? 50000 : 10000);
+        std::vector<int64_t> count(static_cast<size_t>(x->classes()));
+        for (int64_t i = 0; i < x->size(); ++i) ++count.at(size_t(x->label(i)));
+        EXPECT_EQ(count, std::vector<int64_t>(count.size(), x->size() / x->classes())) << "equally many of each";
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, RealImages,
+                         ::testing::Values(std::pair{"cifar10", "cifar-10-batches-bin"},
+                                           std::pair{"cifar100", "cifar-100-binary"}),
+                         [](const auto& info) { return std::string(info.param.first); });
 
 }  // namespace
