@@ -16,7 +16,7 @@ CUBLAS  := $(if $(NVCC),$(firstword $(wildcard $(CUDA)/include/cublas_v2.h $(NVL
 CUTLASS := $(if $(NVCC),$(wildcard $(NVLIBS)/cutlass/include/cutlass/cutlass.h))
 space   := $(subst ,, )
 comma   := ,
-B       := build/$(MODE)
+B       := build/$(MODE)$(if $(LINES),-lines)
 L       := $B/$(if $(NVCC),cuda,cpu)#     linked programs, with or without CUDA
 CB      := build/cuda-$(subst $(space),-,$(ARCHS))
 GB      := $(CB)$(if $(CUBLAS),-cublas)$(if $(CUTLASS),-cutlass)#     gemm, which alone knows NVIDIA's libraries
@@ -27,7 +27,7 @@ WARN     := -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-psabi
 # A binary holds every SIMD level and takes the best when it runs; sanitizers watch two of them, which halves their build.
 HWY      := -DHWY_DISABLED_TARGETS='(HWY_SSSE3|HWY_AVX3_DL$(if $(filter release debug,$(MODE)),,|HWY_AVX3|HWY_SSE4))' -DHWY_COMPILE_ALL_ATTAINABLE
 DEBUG    := -g1 -gdwarf-4#   lines for reports and profiles; g++ 12 and binutils disagree about DWARF 5, findings would name the wrong file
-FLAGS_release := -O3 $(DEBUG)
+FLAGS_release := -O3#   without lines: they take a third of the build; a profiler's user says LINES=1
 FLAGS_debug   := -O0 -g -gdwarf-4
 FLAGS_asan    := -O2 $(DEBUG) -fsanitize=address -fno-omit-frame-pointer
 FLAGS_ubsan   := -O1 $(DEBUG) -fsanitize=undefined -fno-sanitize-recover=all
@@ -35,7 +35,7 @@ FLAGS_tsan    := -O1 $(DEBUG) -fsanitize=thread
 FLAGS_fuzz    := -O1 $(DEBUG) -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 # -MD and not -MMD: a file that Highway includes again for every target counts as a system header, and so does what it includes.
 COMMON   := -std=c++20 -I. -MD -MP -fopenmp -ffp-contract=off $(HWY) -DLC_HAVE_OPENBLAS
-CXXFLAGS := $(COMMON) $(WARN) $(if $(filter release debug,$(MODE)),,-DLC_SANITIZED) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expected release, debug, asan, ubsan or tsan))
+CXXFLAGS := $(COMMON) $(WARN) $(if $(filter release debug,$(MODE)),,-DLC_SANITIZED) $(if $(LINES),$(DEBUG)) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expected release, debug, asan, ubsan or tsan))
 CHECKED  := $(COMMON) $(WARN) -O1 $(DEBUG) -fsanitize=thread,bounds-strict --param tsan-instrument-func-entry-exit=0
 PTXCXX   := -w -fno-sanitize=bounds -ffp-contract=off -fno-strict-aliasing
 # One PTX for 80, 86 and 89, from which ptxas makes machine code for each: the front end takes longer than ptxas.  -O1 is for the host's half.
@@ -143,8 +143,8 @@ fuzz-run: $(addsuffix .run,$(FUZZERS))
 compile = @mkdir -p $(@D); echo "  $1 $<"; $2
 $B/%.o: %.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) -c $< -o $@)
 # What is not measured need not be optimised much, and compiles in half the time.
-$B/experiments/%.o $B/tests/test_%.o: CXXFLAGS += -O0 $(if $(filter release,$(MODE)),-g0)
-$B/tests/test_pca.o $B/tests/test_resnet.o $B/tests/test_simd_math.o $B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1 -g0)
+$B/experiments/%.o $B/tests/test_%.o: CXXFLAGS += -O0
+$B/tests/test_pca.o $B/tests/test_resnet.o $B/tests/test_simd_math.o $B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1)
 $B/sim/%.cu.o: %.cu ; $(call compile,sim     ,$(CXX) $(CXXFLAGS) -x c++ -c $< -o $@)
 $B/checked/%.cu.o: %.cu ; $(call compile,checked ,$(CXX) $(CHECKED) -x c++ -c $< -o $@)
 # The machine code and what ptxas says of it are kept beside the object, for `make resources`.

