@@ -64,8 +64,8 @@ sim_obj  = $(patsubst %,$B/$1/%.o,$(KERNELS)) $(if $(NVCC),$(patsubst %,$B/$1/%.
 HARNESS  := $(call obj,$B,tests/harness.cpp tests/engines.cpp tests/test_ops.cpp $(wildcard tests/ops/*.cpp))
 UNIT_SRC := $(filter-out tests/test_ops.cpp tests/test_sim.cpp tests/test_sim_%.cpp tests/test_ptx.cpp,$(wildcard tests/test_*.cpp))
 # The hooks of `checked` are no sanitizer's friends, and ThreadSanitizer takes fibers for races: it watches the CPU ops.
-SIM_KIND := $(if $(filter tsan,$(MODE)),,sim) $(if $(filter release debug,$(MODE)),checked)
-TESTS    := $L/tests/ops $(if $(filter tsan,$(MODE)),,$L/tests/unit) $(foreach k,$(SIM_KIND),$L/tests/ops_$k $L/tests/faults_$k $(if $(NVCC),$L/tests/ptx_$k))
+SIM_KIND := $(if $(filter release debug,$(MODE)),checked) $(if $(filter tsan,$(MODE)),,sim)
+TESTS    := $(if $(filter tsan,$(MODE)),,$L/tests/unit) $L/tests/ops $(foreach k,$(SIM_KIND),$L/tests/ops_$k $L/tests/faults_$k $(if $(NVCC),$L/tests/ptx_$k))
 PYTESTS  := $(if $(filter release,$(MODE)),$(wildcard tests/test_*.py))
 FUZZERS  := $(patsubst tests/fuzz/%.cpp,$L/fuzz/%,$(wildcard tests/fuzz/*.cpp))
 BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/peak.cpp,$(wildcard tests/bench/*.cpp)))
