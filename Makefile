@@ -29,18 +29,17 @@ HWY      := -DHWY_DISABLED_TARGETS='(HWY_SSSE3|HWY_AVX3_DL$(if $(filter release 
 DEBUG    := -g1 -gdwarf-4#   lines for reports and profiles; g++ 12 and binutils disagree about DWARF 5, findings would name the wrong file
 FLAGS_release := -O3#   without lines: they take a third of the build; a profiler's user says LINES=1
 FLAGS_debug   := -O0 -g -gdwarf-4
-FLAGS_asan    := -O2 $(DEBUG) -fsanitize=address -fno-omit-frame-pointer
+FLAGS_asan    := -O1 $(DEBUG) -fsanitize=address -fno-omit-frame-pointer
 FLAGS_ubsan   := -O1 $(DEBUG) -fsanitize=undefined -fno-sanitize-recover=all
 FLAGS_tsan    := -O1 $(DEBUG) -fsanitize=thread
-FLAGS_fuzz    := -O1 $(DEBUG) -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 # -MD and not -MMD: a file that Highway includes again for every target counts as a system header, and so does what it includes.
 COMMON   := -std=c++20 -I. -MD -MP -fopenmp -ffp-contract=off $(HWY) -DLC_HAVE_OPENBLAS
 CXXFLAGS := $(COMMON) $(WARN) $(if $(filter release debug,$(MODE)),,-DLC_SANITIZED) $(if $(LINES),$(DEBUG)) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expected release, debug, asan, ubsan or tsan))
+READERS  := $(if $(filter asan,$(MODE)),-fsanitize=undefined,fuzzer-no-link -fno-sanitize-recover=all)#   what reads files is fuzzed, too
 CHECKED  := $(COMMON) $(WARN) -O1 $(DEBUG) -fsanitize=thread,bounds-strict --param tsan-instrument-func-entry-exit=0
 PTXCXX   := -w -fno-sanitize=bounds -ffp-contract=off -fno-strict-aliasing
-# One PTX for 80, 86 and 89, from which ptxas makes machine code for each: the front end takes longer than ptxas.  -O1 is for the host's half.
-virtual   = compute_$(patsubst 8%,80,$1)
-GENCODE   = $(foreach a,$(ARCHS),-gencode arch=$(call virtual,$a),code=sm_$a) -gencode arch=$(call virtual,$(lastword $(ARCHS))),code=$(call virtual,$(lastword $(ARCHS)))
+# One PTX for all from 80 on, from which ptxas makes machine code for each: the front end takes longer than ptxas.  -O1 is for the host's half.
+GENCODE   = $(foreach a,$(ARCHS),-gencode arch=compute_$(if $(filter 75,$a),75,80),code=sm_$a) -gencode arch=compute_80,code=compute_80
 NVFLAGS  := -std=c++20 -I. -O1 -lineinfo -Werror all-warnings -Xptxas --warn-on-spills,-v -Xcompiler -fopenmp -DLC_ARCHS='$(subst $(space),\$(comma),$(ARCHS))' \
             $(if $(CUBLAS),-DLC_HAVE_CUBLAS -isystem $(dir $(CUBLAS))) $(if $(CUTLASS),-DLC_HAVE_CUTLASS -isystem $(NVLIBS)/cutlass/include)
 LIBS     := -lhwy -lopenblas -lz -ldl -lpthread
@@ -100,7 +99,7 @@ check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA
 	@echo '== MODE=tsan, CPU ops'; $(MAKE) --no-print-directory MODE=tsan NVCC= SHARDS=8 T='*@cpu' test
 	@echo '== docs/adding-an-op.md'; python3 tests/try_doc.py
 	@if [ -n '$(NVCC)' ]; then $(MAKE) --no-print-directory cuda-libs && $(MAKE) --no-print-directory CUTLASS_ARCHS=80 cuda resources-check; else echo 'no nvcc: CUDA engines not compiled'; fi
-	@$(MAKE) --no-print-directory mutants SAMPLE=12 && $(MAKE) --no-print-directory fuzz
+	@$(MAKE) --no-print-directory mutants SAMPLE=8 && $(MAKE) --no-print-directory FUZZ_SECONDS=60 fuzz
 lint:             ## formatting, dependency arrows, links and targets named in documents
 	@python3 tests/lint.py
 format:           ## rewrite all C++ and CUDA sources by .clang-format
@@ -121,7 +120,7 @@ mutants: deps     ## break the kernels on purpose: every mutant must be caught (
 	@$(MAKE) --no-print-directory NVCC= mutants-run
 fuzz:             ## every fuzz target in turn, FUZZ_SECONDS=120 in all
 	@third_party/install check
-	@$(MAKE) --no-print-directory MODE=fuzz NVCC= fuzz-run
+	@$(MAKE) --no-print-directory MODE=asan NVCC= fuzz-run
 clean:            ## remove build/
 	rm -rf build
 
@@ -145,6 +144,8 @@ $B/%.o: %.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) -c $< -o $@)
 # What is not measured need not be optimised much, and compiles in half the time.
 $B/experiments/%.o $B/tests/test_%.o: CXXFLAGS += -O0
 $B/tests/test_pca.o $B/tests/test_resnet.o $B/tests/test_simd_math.o $B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1)
+$(DATA_OBJ): CXXFLAGS += $(READERS)
+$B/tests/fuzz/%.o: CXXFLAGS += $(READERS)
 $B/sim/%.cu.o: %.cu ; $(call compile,sim     ,$(CXX) $(CXXFLAGS) -x c++ -c $< -o $@)
 $B/checked/%.cu.o: %.cu ; $(call compile,checked ,$(CXX) $(CHECKED) -x c++ -c $< -o $@)
 # The machine code and what ptxas says of it are kept beside the object, for `make resources`.
@@ -153,14 +154,14 @@ nvcc = $(call compile,nvcc    ,rm -rf $(kept); mkdir $(kept) && { $(NVCC) $(NVFL
     || { cat $(kept)/ptxas.log; exit 1; }; } && find $(kept) -type f ! -name '*.cubin' ! -name '*.log' -delete)
 $(CB)/%.cu.o: %.cu ; $(nvcc)
 $(GB)/%.cu.o: %.cu ; $(nvcc)
-# CUTLASS takes its time: one PTX for all of them, and only the machine code per architecture (CUTLASS_ARCHS: fewer of them).
-$(GB)/kernels/gemm_cutlass.cu.o: GENCODE = $(foreach a,$(or $(CUTLASS_ARCHS),$(ARCHS)),-gencode arch=compute_$(if $(filter 75,$a),75,80),code=sm_$a) -gencode arch=compute_80,code=compute_80
+# CUTLASS takes its time: where only its code is to be checked, CUTLASS_ARCHS names fewer.
+$(GB)/kernels/gemm_cutlass.cu.o: ARCHS := $(or $(CUTLASS_ARCHS),$(ARCHS))
 $(PB)/%.ptx: %.cu ; $(call compile,ptx     ,$(NVCC) -std=c++20 -I. -O3 -lineinfo -DLC_CUDA_NS=sim -arch=compute_80 -MMD -MP -MF $(@:.ptx=.d) -MT $@ -ptx $< -o $@)
 $(PB)/%.cpp: $(PB)/%.ptx kernels/sim/ptx2cpp.py $(wildcard kernels/sim/ptx/*.py) ; $(call compile,ptx2cpp ,python3 kernels/sim/ptx2cpp.py $< $@)
 $B/sim/%.cu.ptx.o: $(PB)/%.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) $(PTXCXX) -O1 -c $< -o $@)
 $B/checked/%.cu.ptx.o: $(PB)/%.cpp ; $(call compile,checked ,$(CXX) $(CHECKED) $(PTXCXX) -c $< -o $@)
 
-link = @mkdir -p $(@D); echo "  link     $@"; $(CXX) $(CXXFLAGS) $^ -rdynamic -o $@ $1 $(LIBS)
+link = @mkdir -p $(@D); echo "  link     $@"; $(CXX) $(CXXFLAGS) $(if $(READERS),-fsanitize=undefined) $^ -rdynamic -o $@ $1 $(LIBS)
 $L/bin/localcal: $(COMMANDS)
 $(PROGRAMS:%=$L/bin/%): $L/bin/%: $B/experiments/%.o $(LIB_OBJ) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,$(CUDALIBS))
 $L/tests/ops: $(HARNESS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lgtest $(CUDALIBS))

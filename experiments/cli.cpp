@@ -103,6 +103,14 @@ void print(std::string_view text) {
     throw std::runtime_error(std::string("standard output cannot be written: ") + std::strerror(errno));
 }
 
+std::string fixed(double x, int digits) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.*f", digits, x);
+    return text;
+}
+
+std::string percent(double share, int digits) { return fixed(100 * share, digits) + " %"; }
+
 void print_json(const nlohmann::ordered_json& object) {
     const auto replace = nlohmann::ordered_json::error_handler_t::replace;  // names in odd encodings must not end a run
     print(object.dump(2, ' ', false, replace) + "\n");

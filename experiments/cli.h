@@ -68,4 +68,7 @@ std::string printable(std::string text);
 void print(std::string_view text);
 void print_json(const nlohmann::ordered_json& object);
 
+std::string fixed(double x, int digits);            // for tables
+std::string percent(double share, int digits = 2);  // "91.73 %"
+
 }  // namespace lc::cli

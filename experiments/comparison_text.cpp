@@ -59,7 +59,6 @@ std::string names_of(const std::vector<std::string>& names) {
     return text;
 }
 
-std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 
 // ---- sentences ------------------------------------------------------------------------------------------------------
 
@@ -70,8 +69,8 @@ std::string about_classifier(const Comparison& c) {
     sure /= double(s.n);
     const double right = acc(s);
     const std::string gap = fixed(100 * std::abs(sure - right), 1);
-    std::string text = "The classifier (nc) is right on " + percent(right) + " of the test rows and claims " +
-                       percent(sure) + " on average: ";
+    std::string text = "The classifier (nc) is right on " + percent(right, 1) + " of the test rows and claims " +
+                       percent(sure, 1) + " on average: ";
     if (std::abs(sure - right) < 0.005) return text + "on the whole it knows how sure it may be.";
     return text + "it is " + (sure > right ? "too sure" : "too careful") + " by " + gap + " points.";
 }

@@ -75,12 +75,6 @@ Report restore_report(const Safetensors& in) {
     return report;
 }
 
-std::string percent(double share) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
-    return text;
-}
-
 void print_report(const Report& report, const Files& files) {
     std::vector<std::vector<std::string>> rows = {{"part", "rows", "right", "sure", "log-loss"}};
     for (const Part& p : report) {

@@ -90,10 +90,4 @@ Var load_images(const Backend& b, const ImageSource& images, std::span<const int
     return constant(Tensor::from(b, {int64_t(rows.size()), p.height, p.width, 3}, x));
 }
 
-std::string percent(double share) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
-    return text;
-}
-
 }  // namespace lc::cli

@@ -30,6 +30,4 @@ std::string text_of(const ImagePipeline& p);  // differs whenever the numbers wo
 // Those rows of a set of images, as a batch on the backend.                                        (rows, h, w, 3)
 Var load_images(const Backend& b, const ImageSource& images, std::span<const int64_t> rows, const ImagePipeline& p);
 
-std::string percent(double share);  // "91.73 %"
-
 }  // namespace lc::cli

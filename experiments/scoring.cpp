@@ -209,12 +209,6 @@ Scored prepare_scoring(const Common& common, const InputOptions& input, const st
     return s;
 }
 
-std::string fixed(double x, int digits) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%.*f", digits, x);
-    return text;
-}
-
 std::string heading(const Scored& s) {
     std::string text = s.data.source + ": " + std::to_string(s.data.n) + " rows, " + std::to_string(s.data.C) +
                        " classes; method " + s.method + "\nneighbours: " + s.space + "; gamma " +

@@ -63,6 +63,4 @@ std::string heading(const Scored& s);
 nlohmann::ordered_json scored_json(const Scored& s, const ScoringOptions& o, const char* schema);  // all but results
 nlohmann::ordered_json score_json(const CardScore& s);
 
-std::string fixed(double x, int digits);  // for tables
-
 }  // namespace lc::cli

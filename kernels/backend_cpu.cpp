@@ -1,14 +1,13 @@
 // backend_cpu.cpp -- the CPU's entry in the table of backend.h: host memory, no queues, and every op of the inventory.
 //
 // An op has finished when its call returns, so all streams are one and there is nothing to wait for.
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <hwy/highway.h>
 #include <omp.h>
 
 #include "kernels/backend.h"
+#include "kernels/host_memory.h"
 
 namespace lc::cpu {
 
@@ -17,14 +16,8 @@ std::string description();
 
 namespace {
 
-constexpr size_t kAlignment = 256;
-
 void* alloc(size_t bytes) {
-    void* p = nullptr;
-    if (bytes <= SIZE_MAX - kAlignment) {  // aligned_alloc wants whole multiples, and 0 bytes must be a pointer as well
-        const size_t lines = std::max<size_t>(1, (bytes + kAlignment - 1) / kAlignment);
-        p = std::aligned_alloc(kAlignment, lines * kAlignment);
-    }
+    void* const p = take_memory(bytes);
     if (p == nullptr) {
         throw DeviceError("cpu: no memory for " + std::to_string(bytes) + " bytes (" + std::to_string(bytes >> 20) +
                           " MiB); use a smaller batch or fewer samples, or close other programs");
@@ -32,7 +25,7 @@ void* alloc(size_t bytes) {
     return p;
 }
 
-void release(void* p) { std::free(p); }
+void release(void* p) { give_back(p); }
 
 void copy(void* dst, const void* src, size_t bytes, Copy, Stream) {
     if (bytes == 0) return;
