@@ -76,7 +76,7 @@ BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/pea
 .PHONY: help doctor deps build demo test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n",$$1,$$2}' $(firstword $(MAKEFILE_LIST))
-	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   OPENCV= (without OpenCV)   T='gemm.*@sim' SEED=7 SHARDS=4 (make test: some cases, other numbers, every fourth case of the ops)"
+	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   OPENCV= (without OpenCV)   LINES=1 (line tables, for perf)   T='gemm.*@sim' SEED=7 SHARDS=4 (make test: some cases, other numbers, every fourth case of the ops)"
 doctor:           ## what this machine has, what will build and run, and the one command that mends the rest
 	@NVCC='$(NVCC)' CUDA='$(CUDA)' third_party/doctor
 deps:             ## install the Debian packages that are missing (asks apt through sudo where needed)

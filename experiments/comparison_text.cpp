@@ -59,7 +59,6 @@ std::string names_of(const std::vector<std::string>& names) {
     return text;
 }
 
-
 // ---- sentences ------------------------------------------------------------------------------------------------------
 
 std::string about_classifier(const Comparison& c) {
