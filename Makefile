@@ -26,12 +26,13 @@ PB      := build/ptx
 WARN     := -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-psabi
 # A binary holds every SIMD level and takes the best when it runs; sanitizers watch two of them, which halves their build.
 HWY      := -DHWY_DISABLED_TARGETS='(HWY_SSSE3|HWY_AVX3_DL$(if $(filter release debug,$(MODE)),,|HWY_AVX3|HWY_SSE4))' -DHWY_COMPILE_ALL_ATTAINABLE
-DEBUG    := -g1 -gdwarf-4#   lines for reports and profiles; g++ 12 and binutils disagree about DWARF 5, findings would name the wrong file
-FLAGS_release := -O3#   without lines: they take a third of the build; a profiler's user says LINES=1
+# LINES=1: lines for reports and profiles, a third more time to build.  g++ 12 and binutils disagree about DWARF 5: findings would name the wrong file.
+DEBUG    := -g1 -gdwarf-4
+FLAGS_release := -O3
 FLAGS_debug   := -O0 -g -gdwarf-4
-FLAGS_asan    := -O1 $(DEBUG) -fsanitize=address -fno-omit-frame-pointer
-FLAGS_ubsan   := -O1 $(DEBUG) -fsanitize=undefined -fno-sanitize-recover=all
-FLAGS_tsan    := -O1 $(DEBUG) -fsanitize=thread
+FLAGS_asan    := -O1 -fsanitize=address -fno-omit-frame-pointer
+FLAGS_ubsan   := -O1 -fsanitize=undefined -fno-sanitize-recover=all
+FLAGS_tsan    := -O1 -fsanitize=thread
 # -MD and not -MMD: a file that Highway includes again for every target counts as a system header, and so does what it includes.
 COMMON   := -std=c++20 -I. -MD -MP -fopenmp -ffp-contract=off $(HWY) -DLC_HAVE_OPENBLAS
 CXXFLAGS := $(COMMON) $(WARN) $(if $(filter release debug,$(MODE)),,-DLC_SANITIZED) $(if $(LINES),$(DEBUG)) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expected release, debug, asan, ubsan or tsan))
@@ -62,8 +63,8 @@ sim_obj  = $(patsubst %,$B/$1/%.o,$(KERNELS)) $(if $(NVCC),$(patsubst %,$B/$1/%.
 
 HARNESS  := $(call obj,$B,tests/harness.cpp tests/engines.cpp tests/test_ops.cpp $(wildcard tests/ops/*.cpp))
 UNIT_SRC := $(filter-out tests/test_ops.cpp tests/test_sim.cpp tests/test_sim_%.cpp tests/test_ptx.cpp,$(wildcard tests/test_*.cpp))
-# The hooks of `checked` are no sanitizer's friends, and ThreadSanitizer takes fibers for races: it watches the CPU ops.
-SIM_KIND := $(if $(filter release debug,$(MODE)),checked) $(if $(filter tsan,$(MODE)),,sim)
+# The hooks of `checked` and the fibers of `sim` are no sanitizer's friends: sanitizers watch the CPU ops, `checked` the kernels.
+SIM_KIND := $(if $(filter release debug,$(MODE)),checked sim)
 TESTS    := $(if $(filter tsan,$(MODE)),,$L/tests/unit) $L/tests/ops $(foreach k,$(SIM_KIND),$L/tests/ops_$k $L/tests/faults_$k $(if $(NVCC),$L/tests/ptx_$k))
 PYTESTS  := $(if $(filter release,$(MODE)),$(wildcard tests/test_*.py))
 FUZZERS  := $(patsubst tests/fuzz/%.cpp,$L/fuzz/%,$(wildcard tests/fuzz/*.cpp))
@@ -76,7 +77,7 @@ BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/pea
 .PHONY: help doctor deps build demo test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n",$$1,$$2}' $(firstword $(MAKEFILE_LIST))
-	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   OPENCV= (without OpenCV)   LINES=1 (line tables, for perf)   T='gemm.*@sim' SEED=7 SHARDS=4 (make test: some cases, other numbers, every fourth case of the ops)"
+	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   OPENCV= (without OpenCV)   LINES=1 (lines in profiles and in findings of sanitizers)   T='gemm.*@sim' SEED=7 SHARDS=4 (make test: some cases, other numbers, every fourth case of the ops)"
 doctor:           ## what this machine has, what will build and run, and the one command that mends the rest
 	@NVCC='$(NVCC)' CUDA='$(CUDA)' third_party/doctor
 deps:             ## install the Debian packages that are missing (asks apt through sudo where needed)
@@ -99,7 +100,7 @@ check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA
 	@echo '== MODE=tsan, CPU ops'; $(MAKE) --no-print-directory MODE=tsan NVCC= SHARDS=8 T='*@cpu' test
 	@echo '== docs/adding-an-op.md'; python3 tests/try_doc.py
 	@if [ -n '$(NVCC)' ]; then $(MAKE) --no-print-directory cuda-libs && $(MAKE) --no-print-directory CUTLASS_ARCHS=80 cuda resources-check; else echo 'no nvcc: CUDA engines not compiled'; fi
-	@$(MAKE) --no-print-directory mutants SAMPLE=8 && $(MAKE) --no-print-directory FUZZ_SECONDS=60 fuzz
+	@$(MAKE) --no-print-directory mutants SAMPLE=6 && $(MAKE) --no-print-directory FUZZ_SECONDS=60 fuzz
 lint:             ## formatting, dependency arrows, links and targets named in documents
 	@python3 tests/lint.py
 format:           ## rewrite all C++ and CUDA sources by .clang-format
