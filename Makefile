@@ -30,7 +30,7 @@ HWY      := -DHWY_DISABLED_TARGETS='(HWY_SSSE3|HWY_AVX3_DL$(if $(filter release 
 DEBUG    := -g1 -gdwarf-4
 FLAGS_release := -O3
 FLAGS_debug   := -O0 -g -gdwarf-4
-FLAGS_asan    := -O1 -fsanitize=address -fno-omit-frame-pointer
+FLAGS_asan    := -O2 -fsanitize=address -fno-omit-frame-pointer
 FLAGS_ubsan   := -O1 -fsanitize=undefined -fno-sanitize-recover=all
 FLAGS_tsan    := -O1 -fsanitize=thread
 # -MD and not -MMD: a file that Highway includes again for every target counts as a system header, and so does what it includes.
