@@ -136,7 +136,7 @@ void copy_columns(NpzWriter& npz, const char* name, const RowCache& rows, int64_
 struct Summary {
     int64_t n = 0, d = 0, C = 0;
     bool labelled = false;
-    Score score;
+    ClassifierScore score;
 };
 
 Summary write_output(const std::string& path, const RowCache& rows, const std::vector<int64_t>& labels, int64_t d,

@@ -52,7 +52,7 @@ std::string fingerprint(const Common& common, const FashionOptions& o, const Fas
 struct Part {
     std::string name;
     int64_t rows = 0;
-    Score score = {};
+    ClassifierScore score = {};
 };
 using Report = std::vector<Part>;
 
@@ -82,7 +82,7 @@ void print_report(const Report& report, const Files& files) {
         std::snprintf(loss, sizeof loss, "%.4f", p.score.log_loss);
         rows.push_back({p.name, std::to_string(p.rows), percent(p.score.accuracy), percent(p.score.confidence), loss});
     }
-    const Score& test = report.back().score;
+    const ClassifierScore& test = report.back().score;
     print(table(rows) + "\nOn images it has never seen the classifier gives its answers a probability of " +
           percent(test.confidence) + " on average, and " + percent(test.accuracy) +
           "\nof them are right.  Calibration is there to make the two agree, everywhere and not only on average.\n\n" +

@@ -58,7 +58,7 @@ std::vector<Epoch> train_with_progress(const Job& job, const Trainee& trainee, c
 
 struct Result {
     int64_t train_rows = 0, validation_rows = 0;
-    Score validation;
+    ClassifierScore validation;
 };
 
 void write_classifier(const Job& job, const std::string& path, const Result& r) {

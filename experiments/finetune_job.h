@@ -35,7 +35,7 @@ struct Job {
 Job make_job(const Backend& b, const FinetuneSettings& o, uint64_t seed);
 
 struct Parts {
-    Rows train, validation;
+    LabelledRows train, validation;
 };
 
 // Rows of the training and of the validation part as the trained part takes them: images, or what the frozen part makes of

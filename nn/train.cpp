@@ -19,13 +19,13 @@ constexpr const char* kSchema = "localcal.training/2";
 // Streams of random numbers beside those of the initial weights.
 constexpr uint64_t kShuffle = uint64_t(1) << 32, kDropout = uint64_t(2) << 32;
 
-void add_to(Score& sum, const Score& mean, double weight) {
+void add_to(ClassifierScore& sum, const ClassifierScore& mean, double weight) {
     sum.accuracy += weight * mean.accuracy;
     sum.log_loss += weight * mean.log_loss;
     sum.confidence += weight * mean.confidence;
 }
 
-void check_finite(const Score& s, int64_t epoch) {
+void check_finite(const ClassifierScore& s, int64_t epoch) {
     if (std::isfinite(s.log_loss)) return;
     throw Error("training stopped: the loss is not finite in epoch " + std::to_string(epoch + 1) +
                 "; take a smaller learning rate");
@@ -39,7 +39,7 @@ std::unique_ptr<Optimiser> make_optimiser(const Parameters& p, const TrainOption
 // How far a training is.
 struct Position {
     int64_t epoch = 0, batch = 0;  // done
-    Score sum;                     // over the batches of this epoch
+    ClassifierScore sum;           // over the batches of this epoch
 };
 
 // ---- checkpoints ----------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ Position take_up(const Trainee& net, Optimiser& optimiser, const TrainOptions& o
 
 class Training {
   public:
-    Training(const Trainee& net, const Rows& fit, const TrainOptions& o)
+    Training(const Trainee& net, const LabelledRows& fit, const TrainOptions& o)
         : net_(net),
           fit_(fit),
           o_(o),
@@ -91,12 +91,12 @@ class Training {
     int64_t epochs_done() const { return at_.epoch; }
 
     // The rest of the epoch under way, in the order of this epoch.
-    Score run_epoch() {
+    ClassifierScore run_epoch() {
         const std::vector<int64_t> order = random_permutation({o_.seed, kShuffle + uint64_t(at_.epoch)}, fit_.n());
         for (; at_.batch < batches(); ++at_.batch) {
             save_now_and_then();
             const int64_t begin = at_.batch * o_.batch, end = std::min(fit_.n(), begin + o_.batch);
-            const Score s = run_batch({order.data() + begin, size_t(end - begin)});
+            const ClassifierScore s = run_batch({order.data() + begin, size_t(end - begin)});
             check_finite(s, at_.epoch);
             add_to(at_.sum, s, double(end - begin) / double(fit_.n()));
         }
@@ -115,7 +115,7 @@ class Training {
 
     int64_t batches() const { return (fit_.n() + o_.batch - 1) / o_.batch; }
 
-    Score run_batch(std::span<const int64_t> rows) {
+    ClassifierScore run_batch(std::span<const int64_t> rows) {
         const int64_t step = at_.epoch * batches() + at_.batch, steps = o_.epochs * batches();
         std::vector<int32_t> labels;
         for (const int64_t i : rows) labels.push_back(fit_.labels[size_t(i)]);
@@ -137,7 +137,7 @@ class Training {
     }
 
     const Trainee& net_;
-    const Rows& fit_;
+    const LabelledRows& fit_;
     const TrainOptions& o_;
     std::unique_ptr<Optimiser> optimiser_;
     Position at_;
@@ -146,7 +146,7 @@ class Training {
 
 }  // namespace
 
-Outputs infer(const Trainee& net, const Rows& rows, const Progress& progress) {
+Outputs infer(const Trainee& net, const LabelledRows& rows, const Progress& progress) {
     constexpr int64_t kAtOnce = 128;
     const Trainee::Infer infer_batch = net.inference();
     std::vector<int64_t> all(static_cast<size_t>(rows.n()));
@@ -162,12 +162,12 @@ Outputs infer(const Trainee& net, const Rows& rows, const Progress& progress) {
     return out;
 }
 
-Score score(const std::vector<float>& logits, const std::vector<int32_t>& labels) {
+ClassifierScore score(const std::vector<float>& logits, const std::vector<int32_t>& labels) {
     LC_CHECK(!labels.empty() && logits.size() % labels.size() == 0,
              "score: logits are (n, C) and labels (n), n >= 1; found " << logits.size() << " logits and "
                                                                        << labels.size() << " labels");
     const size_t n = labels.size(), C = logits.size() / n;
-    Score sum;
+    ClassifierScore sum;
     for (size_t i = 0; i < n; ++i) {
         const float* z = logits.data() + i * C;
         const float* top = std::max_element(z, z + C);
@@ -179,7 +179,7 @@ Score score(const std::vector<float>& logits, const std::vector<int32_t>& labels
     return sum;
 }
 
-void train(const Trainee& net, const Rows& fit, const Rows& validation, const TrainOptions& o,
+void train(const Trainee& net, const LabelledRows& fit, const LabelledRows& validation, const TrainOptions& o,
            const std::function<void(const Epoch&)>& tell) {
     LC_CHECK(o.batch >= 1, "train: a batch has one row at least; found " << o.batch);
     LC_CHECK(fit.n() >= 1, "train: there are no rows to train on");
@@ -212,7 +212,7 @@ Trainee trainee_of(const Mlp& net) {
             [=] { return infer_batch; }};
 }
 
-Rows rows_of(const Examples& e) {
+LabelledRows rows_of(const Examples& e) {
     return {e.labels, [&e](std::span<const int64_t> rows) {
                 const std::vector<int32_t> index(rows.begin(), rows.end());
                 const Buffer<int32_t> on_device = to_device(e.x->value.backend(), index);

@@ -3,7 +3,7 @@
 //     Mlp net(backend, {784, 256, 64, 10}, 0.1f, seed);
 //     train(net, fit, validation, {.epochs = 20, .seed = seed}, [](const Epoch& e) { ... });
 //     Outputs out = infer(net, test.x);                     features and logits without dropout
-//     Score s = score(out.logits, test.labels);
+//     ClassifierScore s = score(out.logits, test.labels);
 //
 // No early stopping: the network ends with the weights of the last epoch.  Started again with the same arguments, an interrupted
 // training goes on after its last checkpoint and ends with the same bits: random numbers are functions of seed, epoch and
@@ -30,20 +30,20 @@ struct Trainee {
 };
 
 // Rows as training sees them: labels, and whichever rows are asked for, as one batch on the backend.
-struct Rows {
+struct LabelledRows {
     std::vector<int32_t> labels;  // (n)
     std::function<Var(std::span<const int64_t> rows)> load;
     int64_t n() const { return int64_t(labels.size()); }
 };
-Outputs infer(const Trainee& net, const Rows& rows, const Progress& progress = {});
+Outputs infer(const Trainee& net, const LabelledRows& rows, const Progress& progress = {});
 
 // Means over the rows.  An honest classifier is as sure as it is right: confidence = accuracy.
-struct Score {
+struct ClassifierScore {
     double accuracy = 0;    // share of rows whose label has the largest logit
     double log_loss = 0;    // -ln of the label's probability
     double confidence = 0;  // probability of the class with the largest logit
 };
-Score score(const std::vector<float>& logits, const std::vector<int32_t>& labels);
+ClassifierScore score(const std::vector<float>& logits, const std::vector<int32_t>& labels);
 
 struct TrainOptions {
     int64_t epochs = 20, batch = 128;
@@ -60,11 +60,11 @@ struct TrainOptions {
 };
 
 struct Epoch {
-    int64_t number = 0;  // counted from 1
-    Score fit;           // of the batches as they were trained on: with dropout, each before its step
-    Score validation;    // zeros where there are no rows to validate on
+    int64_t number = 0;          // counted from 1
+    ClassifierScore fit;         // of the batches as they were trained on: with dropout, each before its step
+    ClassifierScore validation;  // zeros where there are no rows to validate on
 };
-void train(const Trainee& net, const Rows& fit, const Rows& validation, const TrainOptions& o,
+void train(const Trainee& net, const LabelledRows& fit, const LabelledRows& validation, const TrainOptions& o,
            const std::function<void(const Epoch&)>& tell);
 
 // ---- a multilayer perceptron on rows that are all in memory ---------------------------------------------------------

@@ -62,6 +62,20 @@ def check_arrows(files):
                 say(p, n, f"{layer}/ must not know {m.group(1)}/")
 
 
+def check_types(files):
+    """A linker takes two types of one name for one, and silently uses the constructor of either for both."""
+    first = {}
+    for p in files:
+        if not p.endswith((".h", ".cuh")) or p.startswith("tests/"):
+            continue
+        namespace = ""
+        for n, line in lines_of(p):
+            if m := re.match(r"namespace (\S+) \{", line):
+                namespace = m.group(1)
+            elif (m := re.match(r"(?:struct|class) (\w+)\b(?!;)", line)) and first.setdefault((namespace, m.group(1)), p) != p:
+                say(p, n, f"{namespace}::{m.group(1)} is another type in {first[namespace, m.group(1)]}; rename one of them")
+
+
 def check_ops(files):
     inventory = re.findall(r"^\s+X\((\w+)\)\s+/\*\s+(\S+)\.h", (ROOT / "kernels/backend.h").read_text(), re.M)
     cases = "".join((ROOT / p).read_text() for p in files if p.startswith("tests/ops/"))
@@ -118,6 +132,7 @@ def main():
     files = tracked()
     check_format(files)
     check_arrows(files)
+    check_types(files)
     check_ops(files)
     check_documents(files)
     check_words(files)

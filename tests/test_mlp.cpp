@@ -106,7 +106,8 @@ TEST(Mlp, refuses_what_is_no_network) {
 
 TEST(Score, known_values) {
     const float ln3 = std::log(3.0f);
-    const lc::Score s = lc::score({ln3, 0, 0, ln3, 0, 0}, {0, 1, 0});  // 3/4 right, 3/4 right, 1/2 (ties: the first)
+    const lc::ClassifierScore s =
+        lc::score({ln3, 0, 0, ln3, 0, 0}, {0, 1, 0});  // 3/4 right, 3/4 right, 1/2 (ties: the first)
     EXPECT_NEAR(s.accuracy, 1, 1e-12);
     EXPECT_NEAR(s.confidence, (0.75 + 0.75 + 0.5) / 3, 1e-7);
     EXPECT_NEAR(s.log_loss, (2 * std::log(4.0 / 3) + std::log(2.0)) / 3, 1e-7);

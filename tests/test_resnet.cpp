@@ -355,15 +355,16 @@ TEST(Finetune, a_kept_trunk_gives_the_same_bits_as_one_that_is_computed_again) {
     const lc::FinetuneOptions how = {.dropout = 0.2f};
 
     const ResNet whole = toy_net(), cut = toy_net();
-    const lc::Rows images = {toy.labels, [&](std::span<const int64_t> rows) {
-                                 return lc::constant(pick({16, 16, 3}, toy.x, rows));
-                             }};
+    const lc::LabelledRows images = {toy.labels, [&](std::span<const int64_t> rows) {
+                                         return lc::constant(pick({16, 16, 3}, toy.x, rows));
+                                     }};
     lc::train(lc::trainee_of(whole, 0, how), images, {}, o, {});
 
     lc::Trunk trunk(cut, cut.last_stage());
     const std::vector<float> kept = trunk(lc::constant(Tensor::from(cpu(), {40, 16, 16, 3}, toy.x)))->value.to_host();
     const Shape row = cut.input_of(cut.last_stage(), 16, 16);
-    const lc::Rows rows = {toy.labels, [&](std::span<const int64_t> r) { return lc::constant(pick(row, kept, r)); }};
+    const lc::LabelledRows rows = {toy.labels,
+                                   [&](std::span<const int64_t> r) { return lc::constant(pick(row, kept, r)); }};
     lc::train(lc::trainee_of(cut, cut.last_stage(), how), rows, {}, o, {});
 
     EXPECT_EQ(state_of(whole), state_of(cut));
@@ -390,10 +391,10 @@ TEST(Finetune, resumes_bit_for_bit_in_the_middle_of_an_epoch_learning_all_the_wh
         net.train_from(0);
         int64_t loads = 0;
         const auto rows_of = [&](const Toy& t) {
-            return lc::Rows{t.labels, [&t, &loads, killed_at](std::span<const int64_t> rows) {
-                                if (++loads == killed_at) throw Killed();
-                                return lc::constant(pick({16, 16, 3}, t.x, rows));
-                            }};
+            return lc::LabelledRows{t.labels, [&t, &loads, killed_at](std::span<const int64_t> rows) {
+                                        if (++loads == killed_at) throw Killed();
+                                        return lc::constant(pick({16, 16, 3}, t.x, rows));
+                                    }};
         };
         std::vector<lc::Epoch> epochs;
         try {
@@ -416,9 +417,9 @@ TEST(Finetune, resumes_bit_for_bit_in_the_middle_of_an_epoch_learning_all_the_wh
 
 TEST(Finetune, batch_statistics_everywhere_follow_in_frozen_stages_too) {
     const Toy toy = toy_images(16, 1);
-    const lc::Rows images = {toy.labels, [&](std::span<const int64_t> rows) {
-                                 return lc::constant(pick({16, 16, 3}, toy.x, rows));
-                             }};
+    const lc::LabelledRows images = {toy.labels, [&](std::span<const int64_t> rows) {
+                                         return lc::constant(pick({16, 16, 3}, toy.x, rows));
+                                     }};
     const ResNet net = toy_net();
     const auto before = state_of(net);
     lc::train(lc::trainee_of(net, 0, {.dropout = 0.2f, .dropout_on_map = true, .batch_statistics_everywhere = true}),

@@ -62,8 +62,8 @@ Result forward(const lc::ResNet& net, int64_t size, int64_t batch, int turns) {
             forward_flops(net, size, 0), double(bench::memory().peak - before) / 1e6};
 }
 
-lc::Rows random_rows(const lc::Backend& b, const lc::Shape& row, int64_t n) {
-    lc::Rows rows;
+lc::LabelledRows random_rows(const lc::Backend& b, const lc::Shape& row, int64_t n) {
+    lc::LabelledRows rows;
     for (int64_t i = 0; i < n; ++i) rows.labels.push_back(int32_t(i % 10));
     rows.load = [&b, row](std::span<const int64_t> which) {
         lc::Shape shape = row;
@@ -101,7 +101,7 @@ struct Epochs {
 Epochs nine_epochs(int64_t n, int64_t epochs) {
     const lc::Backend& b = bench::counted_cpu();
     const lc::TrainOptions o = {.epochs = epochs, .batch = 64};
-    lc::Rows images = random_rows(b, {64, 64, 3}, n);
+    lc::LabelledRows images = random_rows(b, {64, 64, 3}, n);
     Epochs e;
     e.again = bench::best_of(1, [&] {
         lc::ResNet net = random_net(b);
@@ -115,7 +115,7 @@ Epochs nine_epochs(int64_t n, int64_t epochs) {
         std::vector<lc::Var> kept;
         std::vector<int64_t> rows(64);
         for (int64_t i = 0; i < n; i += 64) kept.push_back(trunk(images.load(rows)));
-        lc::Rows maps = images;
+        lc::LabelledRows maps = images;
         size_t next = 0;
         maps.load = [&](std::span<const int64_t>) { return kept[next++ % kept.size()]; };
         lc::train(lc::trainee_of(net, net.last_stage(), {}), maps, {}, o, {});
