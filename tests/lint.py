@@ -72,7 +72,7 @@ def check_types(files):
         for n, line in lines_of(p):
             if m := re.match(r"namespace (\S+) \{", line):
                 namespace = m.group(1)
-            elif (m := re.match(r"(?:struct|class) (\w+)\b(?!;)", line)) and first.setdefault((namespace, m.group(1)), p) != p:
+            elif (m := re.match(r"(?:struct|class) (\w+)\b(?!;|::)", line)) and first.setdefault((namespace, m.group(1)), p) != p:
                 say(p, n, f"{namespace}::{m.group(1)} is another type in {first[namespace, m.group(1)]}; rename one of them")
 
 
