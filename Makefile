@@ -181,5 +181,5 @@ $L/tests/ptx_$1: $B/tests/test_ptx.o $B/$1/tests/ptx_opcodes.cu.ptx.o $(SIM_RT) 
 endef
 $(foreach k,sim checked,$(eval $(call sim_programs,$k)))
 $L/bench/%: $B/tests/bench/%.o $B/tests/bench/peak.o $B/tests/harness.o $(call obj,$B,$(wildcard tests/ops/*.cpp)) $(LAYERS) $(CPU_OBJ) $(CUDA_OBJ) ; $(call link,-lbenchmark $(CUDALIBS))
-$L/fuzz/%: $B/tests/fuzz/%.o $(DATA_OBJ) ; $(call link,-fsanitize=fuzzer)
+$L/fuzz/%: $B/tests/fuzz/%.o $(DATA_OBJ) $B/kernels/random.o ; $(call link,-fsanitize=fuzzer)
 -include $(shell find build -name '*.d' 2>/dev/null)
