@@ -36,7 +36,7 @@ FLAGS_tsan    := -O1 -fsanitize=thread
 # -MD and not -MMD: a file that Highway includes again for every target counts as a system header, and so does what it includes.
 COMMON   := -std=c++20 -I. -MD -MP -fopenmp -ffp-contract=off $(HWY) -DLC_HAVE_OPENBLAS
 CXXFLAGS := $(COMMON) $(WARN) $(if $(filter release debug,$(MODE)),,-DLC_SANITIZED) $(if $(LINES),$(DEBUG)) $(or $(FLAGS_$(MODE)),$(error MODE=$(MODE): expected release, debug, asan, ubsan or tsan))
-READERS  := $(if $(filter asan,$(MODE)),-fsanitize=undefined,fuzzer-no-link -fno-sanitize-recover=all)#   what reads files is fuzzed, too
+READERS  := $(if $(filter asan,$(MODE)),-fsanitize=undefined$(comma)fuzzer-no-link -fno-sanitize-recover=all)#   what reads files is fuzzed, too
 CHECKED  := $(COMMON) $(WARN) -O1 $(DEBUG) -fsanitize=thread,bounds-strict --param tsan-instrument-func-entry-exit=0
 PTXCXX   := -w -fno-sanitize=bounds -ffp-contract=off -fno-strict-aliasing
 # One PTX for all from 80 on, from which ptxas makes machine code for each: the front end takes longer than ptxas.  -O1 is for the host's half.
