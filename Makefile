@@ -90,9 +90,11 @@ demo: build       ## train a small classifier on Fashion-MNIST, calibrate it in 
 test: deps        ## every test, on every engine this machine can build (about 4 minutes after the build)
 	@$(MAKE) --no-print-directory $(if $(PYTESTS),build) programs
 	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' --shards $(or $(SHARDS),1) $(TESTS) $(PYTESTS)
-bench: deps       ## speed of every op against a named peer or limit, measured in one run (about 5 minutes)
+bench: deps       ## speed of every op against a named peer or limit, measured in one run, and beside PyTorch where that is installed (about 10 minutes)
 	@$(MAKE) --no-print-directory $(BENCHES)
 	@set -e; for b in $(BENCHES); do echo "== $$b"; $$b $(BENCHFLAGS); done
+	@if python3 -c 'import torch' 2>/dev/null; then set -e; for b in tests/bench/*pytorch.py; do echo "== $$b"; python3 $$b $(BENCHFLAGS); done; \
+	    else echo 'not compared with PyTorch: python3 has none (pip install torch==2.13.0)'; fi
 check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA engines, resources, mutants, fuzzing (about 15 minutes)
 	@third_party/install check
 	@$(MAKE) --no-print-directory lint
