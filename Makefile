@@ -87,7 +87,7 @@ build: deps       ## build/bin/localcal; finetune and extract: networks; fashion
 demo: build       ## train a small classifier on Fashion-MNIST, calibrate it in nine ways and compare them (3 minutes at most)
 	@build/bin/fashion --out build/demo
 	@build/bin/localcal compare --cal build/demo/cal.npz --test build/demo/test.npz --methods nc,ts,ps,ir,dc,kc,ko,ln:paper,ln --out build/demo/compare
-test: deps        ## every test, on every engine this machine can build (about 4 minutes after the build)
+test: deps        ## every test, on every engine this machine can build (about 5 minutes after the build)
 	@$(MAKE) --no-print-directory $(if $(PYTESTS),build) programs
 	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' --shards $(or $(SHARDS),1) $(TESTS) $(PYTESTS)
 bench: deps       ## speed of every op against a named peer or limit, measured in one run, and beside PyTorch where that is installed (about 10 minutes)

@@ -29,10 +29,11 @@ class Blocks {
             state_.kept -= size;
             return use(p, size);
         }
-        drop_kept(bytes);
+        const size_t used = state_.used + bytes;
+        keep_at_most(std::max(state_.most_used, used) - used);
         void* p = std::aligned_alloc(kAlignment, bytes);
         if (p == nullptr && !kept_.empty()) {
-            drop_kept(SIZE_MAX);
+            keep_at_most(0);
             p = std::aligned_alloc(kAlignment, bytes);
         }
         return p == nullptr ? nullptr : use(p, bytes);
@@ -62,10 +63,8 @@ class Blocks {
         return p;
     }
 
-    // Until `more` bytes in use would not exceed, together with what is kept, the most that was in use or will be now.
-    void drop_kept(size_t more) {
-        const size_t limit = more == SIZE_MAX ? 0 : std::max(state_.most_used, state_.used + more);
-        while (!kept_.empty() && (limit == 0 || state_.used + more + state_.kept > limit)) {
+    void keep_at_most(size_t bytes) {
+        while (state_.kept > bytes) {
             const auto smallest = kept_.begin();
             std::free(smallest->second);
             state_.kept -= smallest->first;

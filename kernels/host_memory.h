@@ -1,7 +1,7 @@
 // host_memory.h -- memory of the CPU backend: large blocks are kept when released and handed out again.
 //
 // The operating system gives large blocks as pages that it has to clear one by one when they are first touched; a network
-// that allocates every layer's output anew spends a sixth of its time there.  What is kept is bounded: the blocks in use and
+// that allocates every layer's output anew waits for that in every layer.  What is kept is bounded: the blocks in use and
 // those kept together never exceed what was in use at one time, so a process holds no more than it once needed.
 #pragma once
 #include <cstddef>
