@@ -147,7 +147,7 @@ struct Complaints {
 std::string listed(const char* title, const std::vector<std::string>& names) {
     constexpr size_t kMost = 12;
     if (names.empty()) return "";
-    std::string text = "\n  " + std::to_string(names.size()) + " " + title + ":";
+    std::string text = "; " + std::to_string(names.size()) + " " + title + ":";
     for (size_t i = 0; i < std::min(kMost, names.size()); ++i) text += (i ? ", " : " ") + names[i];
     return text + (names.size() > kMost ? ", ..." : "");
 }
@@ -182,7 +182,7 @@ void load_weights(ResNet& net, const Weights& file, const LoadOptions& o) {
     const State state = state_of(file);
     if (const Complaints c = compare(wanted, state, o); c.any()) {
         refuse(file.path, "expected the weights of " + net.plan().name + " with " + std::to_string(net.plan().classes) +
-                              " classes, found others; is it another network?" + listed("missing", c.missing) +
+                              " classes, found those of another network" + listed("missing", c.missing) +
                               listed("unknown", c.unknown) +
                               listed("of another shape (filters as R, S, C, K)", c.misshapen));
     }
