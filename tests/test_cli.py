@@ -446,6 +446,11 @@ class Install(ScriptTest):
         p = self.script("install", "check")
         self.assertIn("will install: libclang-rt-dev\n", p.stdout)
 
+    def test_check_asks_for_clangs_runtime_where_there_is_no_clang_yet(self):
+        self.debian("clang", uid=0)
+        p = self.script("install", "check")
+        self.assertIn("will install: clang libclang-rt-dev\n", p.stdout)
+
     def test_other_systems(self):
         p = self.script("install")
         self.assertEqual((p.returncode, p.stdout), (2, ""))
