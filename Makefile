@@ -61,6 +61,7 @@ COMMANDS:= $(call obj,$B,$(wildcard experiments/cmd_*.cpp))
 LIB_OBJ := $(filter-out $(PROGRAMS:%=$B/experiments/%.o) $(COMMANDS),$(call obj,$B,$(wildcard experiments/*.cpp))) $(LAYERS)
 sim_obj  = $(patsubst %,$B/$1/%.o,$(KERNELS)) $(if $(NVCC),$(patsubst %,$B/$1/%.ptx.o,$(KERNELS))) $(SIM_RT)
 
+PCH      := $B/tests/precompiled.h
 HARNESS  := $(call obj,$B,tests/harness.cpp tests/engines.cpp tests/test_ops.cpp $(wildcard tests/ops/*.cpp))
 UNIT_SRC := $(filter-out tests/test_ops.cpp tests/test_sim.cpp tests/test_sim_%.cpp tests/test_ptx.cpp,$(wildcard tests/test_*.cpp))
 # The hooks of `checked` and the fibers of `sim` are no sanitizer's friends: sanitizers watch the CPU ops, `checked` the kernels.
@@ -73,7 +74,7 @@ BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/pea
 # ---- targets ----------------------------------------------------------------------------------------------------------
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PRECIOUS: $(PB)/%.ptx $(PB)/%.cpp $B/tests/fuzz/%.o
+.SECONDARY:                               # nothing that was built is removed again
 .PHONY: help doctor deps build demo test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n",$$1,$$2}' $(firstword $(MAKEFILE_LIST))
@@ -106,7 +107,7 @@ check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA
 lint:             ## formatting, dependency arrows, links and targets named in documents
 	@python3 tests/lint.py
 format:           ## rewrite all C++ and CUDA sources by .clang-format
-	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
+	@git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
 cuda:             ## compile every .cu with nvcc for ARCHS and link (no GPU needed)
 	@$(MAKE) --no-print-directory $(CUDA_OBJ) $(PROGRAMS:%=$L/bin/%)
 cuda-archs:       ## compile every .cu of ours for 75 80 86 89 90 100 120 (about 4 minutes)
@@ -145,8 +146,12 @@ fuzz-run: $(addsuffix .run,$(FUZZERS))
 compile = @mkdir -p $(@D); echo "  $1 $<"; $2
 $B/%.o: %.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) -c $< -o $@)
 # What is not measured need not be optimised much, and compiles in half the time.
-$B/experiments/%.o $B/tests/test_%.o: CXXFLAGS += -O0
-$B/tests/test_pca.o $B/tests/test_resnet.o $B/tests/test_simd_math.o $B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1)
+$B/experiments/%.o $B/tests/test_%.o $(PCH).gch: CXXFLAGS += -O0
+$B/tests/test_%.o: CXXFLAGS += -include $(PCH)
+$(call obj,$B,$(wildcard tests/test_*.cpp)): $(PCH).gch
+$(PCH).gch: tests/precompiled.h ; $(call compile,cxx     ,cp $< $(PCH) && $(CXX) $(CXXFLAGS) -x c++-header $< -o $@)
+$B/tests/test_pca.o $B/tests/test_resnet.o $B/tests/test_simd_math.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1)
+$B/tests/ops/%.o $B/tests/harness.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1)$(if $(filter asan,$(MODE)),-O0)
 $(DATA_OBJ): CXXFLAGS += $(READERS)
 $B/tests/fuzz/%.o: CXXFLAGS += $(READERS)
 $B/sim/%.cu.o: %.cu ; $(call compile,sim     ,$(CXX) $(CXXFLAGS) -x c++ -c $< -o $@)

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "data/element.h"
+#include "data/json_format.h"
 #include "data/npy.h"
 #include "kernels/check.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMaxHeader = 100'000'000;  // as in the format's own reader
+constexpr JsonFormat kFormat{".safetensors", 3, 100'000'000};  // as long as the format's own reader allows
 constexpr const char* kMetadata = "__metadata__";
 
 struct Dtype {
@@ -39,68 +39,7 @@ std::optional<Element> element_of(const std::string& dtype) {
 }
 
 [[noreturn]] void damaged(const std::string& source, const std::string& expected_and_found) {
-    refuse(source, "expected " + expected_and_found + "; the file is damaged or no .safetensors: copy it again");
-}
-
-// Watches the parser: JSON takes the last of two equal keys in silence, and nests without limit.  A pass of its own,
-// because the parser that calls back while it builds values takes time quadratic in the number of tensors.
-class Watch : public nlohmann::json_sax<json> {
-  public:
-    explicit Watch(const std::string& source) : source_(source) {}
-
-    bool start_object(size_t) override {
-        if (open() == 2) inner_.clear();
-        return true;
-    }
-    bool start_array(size_t) override { return open() > 0; }
-    bool end_object() override { return depth_-- > 0; }
-    bool end_array() override { return depth_-- > 0; }
-    bool key(std::string& name) override {
-        if (!(depth_ == 1 ? names_ : inner_).insert(name).second)
-            damaged(source_, "every name once, found '" + name + "' twice");
-        return true;
-    }
-    bool parse_error(size_t, const std::string&, const json::exception&) override { return false; }
-    bool null() override { return true; }
-    bool boolean(bool) override { return true; }
-    bool number_integer(int64_t) override { return true; }
-    bool number_unsigned(uint64_t) override { return true; }
-    bool number_float(double, const std::string&) override { return true; }
-    bool string(std::string&) override { return true; }
-    bool binary(json::binary_t&) override { return true; }
-
-  private:
-    int open() {
-        if (++depth_ > 3) damaged(source_, "a header of at most three levels, found more");
-        return depth_;
-    }
-
-    const std::string& source_;
-    int depth_ = 0;
-    std::set<std::string> names_, inner_;  // of the tensors; of the tensor that is being read
-};
-
-json parse_header(std::string_view text, const std::string& source) {
-    Watch watch(source);
-    try {
-        if (json::sax_parse(text, &watch)) return json::parse(text);
-    } catch (const json::exception&) {  // its texts name its own insides
-    }
-    damaged(source, "JSON in the header, found something else");
-}
-
-const json& member(const json& object, const char* key, json::value_t type, const std::string& source) {
-    const auto found = object.find(key);
-    if (found == object.end() || found->type() != type)
-        damaged(source, std::string("a proper '") + key + "', found none");
-    return *found;
-}
-
-uint64_t whole_number(const json& value, const char* what, const std::string& source) {
-    if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t(INT64_MAX)) {
-        damaged(source, std::string("whole numbers below 2^63 as ") + what + ", found " + value.dump().substr(0, 40));
-    }
-    return value.get<uint64_t>();
+    kFormat.damaged(source, expected_and_found);
 }
 
 SafeTensor read_tensor(const std::string& name, const json& entry, std::span<const std::byte> data,
@@ -109,14 +48,11 @@ SafeTensor read_tensor(const std::string& name, const json& entry, std::span<con
     t.name = name;
     t.source = path + ": " + name;
     if (!entry.is_object()) damaged(t.source, "dtype, shape and data_offsets, found none");
-    t.dtype = member(entry, "dtype", json::value_t::string, t.source);
-    for (const json& size : member(entry, "shape", json::value_t::array, t.source)) {
-        t.shape.push_back(int64_t(whole_number(size, "sizes", t.source)));
-    }
-    const json& offsets = member(entry, "data_offsets", json::value_t::array, t.source);
+    t.dtype = kFormat.text(entry, "dtype", t.source);
+    t.shape = kFormat.sizes(entry, "shape", t.source);
+    const std::vector<int64_t> offsets = kFormat.sizes(entry, "data_offsets", t.source);
     if (offsets.size() != 2) damaged(t.source, "two data_offsets, found " + std::to_string(offsets.size()));
-    const uint64_t begin = whole_number(offsets[0], "data_offsets", t.source);
-    const uint64_t end = whole_number(offsets[1], "data_offsets", t.source);
+    const uint64_t begin = uint64_t(offsets[0]), end = uint64_t(offsets[1]);
     if (begin > end || end > data.size()) {
         damaged(t.source, "data_offsets within 0:" + std::to_string(data.size()) + ", found " + std::to_string(begin) +
                               ":" + std::to_string(end));
@@ -225,11 +161,10 @@ Safetensors parse_safetensors(std::span<const std::byte> bytes, const std::strin
     uint64_t length = 0;
     if (bytes.size() < 8) damaged(path, "8 bytes for the header's length, found " + std::to_string(bytes.size()));
     std::memcpy(&length, bytes.data(), 8);
-    if (length > kMaxHeader || length > bytes.size() - 8) {
-        damaged(path, "a header within the file and 100 MB, found a length of " + std::to_string(length));
+    if (length > bytes.size() - 8) {
+        damaged(path, "a header within the file, found a length of " + std::to_string(length));
     }
-    const json header = parse_header({reinterpret_cast<const char*>(bytes.data()) + 8, length}, path);
-    if (!header.is_object()) damaged(path, "a JSON object as header, found another value");
+    const json header = kFormat.parse({reinterpret_cast<const char*>(bytes.data()) + 8, length}, path);
     const std::span<const std::byte> data = bytes.subspan(8 + length);
 
     Safetensors result;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "data/element.h"
+#include "data/json_format.h"
 
 namespace lc {
 
@@ -16,44 +17,10 @@ using nlohmann::json;
 using Bytes = std::span<const std::byte>;
 using Shards = std::function<Bytes(const std::string& name)>;
 
-constexpr size_t kMaxJson = 20'000'000;
-constexpr int kMaxDepth = 64;  // networks within networks nest
+constexpr JsonFormat kFormat{"model.json", 64, 20'000'000};  // networks within networks nest
 
 [[noreturn]] void damaged(const std::string& source, const std::string& expected_and_found) {
-    refuse(source, "expected " + expected_and_found + "; the file is damaged or no model.json: copy it again");
-}
-
-void check_depth(std::string_view text, const std::string& path) {
-    int depth = 0;
-    bool quoted = false;
-    for (size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (quoted && c == '\\') ++i;
-        if (c == '"') quoted = !quoted;
-        if (!quoted && (c == '[' || c == '{') && ++depth > kMaxDepth)
-            damaged(path, "JSON of at most 64 levels, found more");
-        if (!quoted && (c == ']' || c == '}')) --depth;
-    }
-}
-
-json parse(Bytes bytes, const std::string& path) {
-    if (bytes.size() > kMaxJson) damaged(path, "at most 20 MB of JSON, found " + std::to_string(bytes.size()));
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    check_depth(text, path);
-    try {
-        json model = json::parse(text);
-        if (model.is_object()) return model;
-    } catch (const json::exception&) {  // its texts name its own insides
-    }
-    damaged(path, "a JSON object, found something else");
-}
-
-const json& member(const json& object, const char* key, json::value_t type, const std::string& source) {
-    const auto found = object.is_object() ? object.find(key) : object.end();
-    if (!object.is_object() || found == object.end() || found->type() != type) {
-        damaged(source, std::string("a proper '") + key + "', found none");
-    }
-    return *found;
+    kFormat.damaged(source, expected_and_found);
 }
 
 // All files of a group, one after another.
@@ -98,7 +65,7 @@ const Dtype& dtype_of(const json& weight, const std::string& source) {
     if (weight.contains("quantization")) {
         refuse(source, "expected plain numbers, found quantised ones; convert the model without --quantize options");
     }
-    const std::string& name = member(weight, "dtype", json::value_t::string, source).get_ref<const std::string&>();
+    const std::string& name = kFormat.text(weight, "dtype", source);
     for (const Dtype& d : kDtypes) {
         if (name == d.theirs) return d;
     }
@@ -107,16 +74,11 @@ const Dtype& dtype_of(const json& weight, const std::string& source) {
 
 SafeTensor read_weight(const json& weight, Bytes& rest, const std::string& path) {
     SafeTensor t;
-    t.name = member(weight, "name", json::value_t::string, path);
+    t.name = kFormat.text(weight, "name", path);
     t.source = path + ": " + t.name;
     const Dtype& dtype = dtype_of(weight, t.source);
     t.dtype = dtype.ours;
-    for (const json& size : member(weight, "shape", json::value_t::array, t.source)) {
-        if (!size.is_number_unsigned() || size.get<uint64_t>() > uint64_t(INT64_MAX)) {
-            damaged(t.source, "whole numbers below 2^63 as sizes, found " + size.dump().substr(0, 40));
-        }
-        t.shape.push_back(size.get<int64_t>());
-    }
+    t.shape = kFormat.sizes(weight, "shape", t.source);
     int64_t size = t.count();
     if (size < 0 || __builtin_mul_overflow(size, size_of(dtype.element), &size) || uint64_t(size) > rest.size()) {
         damaged(t.source, "as many bytes as shape and dtype need, found " + std::to_string(rest.size()) + " left");
@@ -145,14 +107,14 @@ std::string epsilons(const json& model) {
 }  // namespace
 
 Weights parse_tfjs(Bytes text, const std::string& path, const Shards& shard) {
-    const json model = parse(text, path);
+    const json model = kFormat.parse({reinterpret_cast<const char*>(text.data()), text.size()}, path);
     Weights result = {path, "tfjs", {}, {}, {}};
     const auto groups = std::make_shared<std::vector<Group>>();
     std::set<std::string> files, names;
-    for (const json& entry : member(model, "weightsManifest", json::value_t::array, path)) {
-        groups->push_back(join(member(entry, "paths", json::value_t::array, path), shard, files, path));
+    for (const json& entry : kFormat.array(model, "weightsManifest", path)) {
+        groups->push_back(join(kFormat.array(entry, "paths", path), shard, files, path));
         Bytes rest(groups->back().bytes.get(), groups->back().size);
-        for (const json& weight : member(entry, "weights", json::value_t::array, path)) {
+        for (const json& weight : kFormat.array(entry, "weights", path)) {
             result.tensors.push_back(read_weight(weight, rest, path));
             const std::string& name = result.tensors.back().name;
             if (!names.insert(name).second) damaged(path, "every name once, found '" + name + "' twice");

@@ -98,11 +98,12 @@ TEST(Safetensors, RefusesWhatDoesNotAddUp) {
     says("", "8 bytes for the header's length, found 0");
     says(little<uint64_t>(3) + "{}", "found a length of 3");
     says(little<uint64_t>(UINT64_MAX) + "{}", "found a length of 18446744073709551615");
-    says(little<uint64_t>(100'000'001) + std::string(100'000'100, ' '), "within the file and 100 MB");
+    says(little<uint64_t>(100'000'001) + std::string(100'000'100, ' '),
+         "JSON of at most 100 MB, found 100000001 bytes");
     for (const char* json : {"", "{", "not json", "{\"a\":}", "{} {}", "{\"\xff\":1}", "{\"a\":1e999}"}) {
-        header_says(json, "expected JSON in the header");
+        header_says(json, "expected a JSON object, found something else");
     }
-    header_says("[]", "expected a JSON object as header");
+    header_says("[]", "expected a JSON object, found something else");
     header_says("{\"a\":1}", "x.safetensors: a: expected dtype, shape and data_offsets, found none");
     header_says("{\"a\":{}}", "expected a proper 'dtype'");
     header_says("{\"a\":{\"dtype\":4}}", "expected a proper 'dtype'");
@@ -112,7 +113,7 @@ TEST(Safetensors, RefusesWhatDoesNotAddUp) {
     for (const char* size : {"[-2]", "[2.0]", "[\"2\"]", "[9223372036854775808]", "[1e400]"}) {
         const std::string got = refusal([&] { parse(file_of(object(tensor("a", "F32", size, 0, 8)), data)); });
         EXPECT_TRUE(got.find("whole numbers below 2^63") != std::string::npos ||
-                    got.find("expected JSON") != std::string::npos)
+                    got.find("expected a JSON object") != std::string::npos)
             << got;
     }
     header_says(object(tensor("a", "F8_E4M3", "[8]", 0, 8)), "found 'F8_E4M3'");
@@ -131,8 +132,8 @@ TEST(Safetensors, RefusesWhatDoesNotAddUp) {
     header_says("{" + good + ",\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", "found 'k' twice");
     header_says("{" + good + ",\"__metadata__\":{\"k\":1}}", "expected text as metadata 'k'");
     header_says("{" + good + ",\"__metadata__\":\"text\"}", "expected an object as metadata");
-    header_says("{\"a\":{\"shape\":[[2]]}}", "at most three levels");
-    header_says(std::string(1'000'000, '['), "at most three levels");
+    header_says("{\"a\":{\"shape\":[[2]]}}", "at most 3 levels");
+    header_says(std::string(1'000'000, '['), "at most 3 levels");
 }
 
 class SafetensorsWriting : public FolderTest {};

