@@ -7,7 +7,9 @@ ARCHS ?= 80 86 89 90
 CXX   := $(if $(filter default,$(origin CXX)),$(if $(filter release debug,$(MODE)),g++,clang++),$(CXX))#  clang++ compiles sanitizers twice as fast
 OPENCV ?= $(shell pkg-config --exists opencv4 2>/dev/null && echo 1)#  empty: without it, and without its image formats
 NVCC  ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+JOBS  ?= $(shell nproc 2>/dev/null || echo 2)
 -include config.mk                        # local overrides (NVCC=, OPENCV=, ARCHS=, CXX=); never committed
+MAKEFLAGS += $(if $(filter 0,$(MAKELEVEL)),-j$(JOBS))#  as many at once as there are cores; -j on the command line wins
 
 # ---- what is built where: a directory per set of flags, so that nothing stale is ever linked -------------------------
 CUDA    := $(if $(NVCC),$(shell $(NVCC) --dryrun -c none.cu 2>&1 | sed -n 's/^\#$$ TOP=//p'))
@@ -84,15 +86,15 @@ doctor:           ## what this machine has, what will build and run, and the one
 deps:             ## install the Debian packages that are missing (asks apt through sudo where needed)
 	@third_party/install $(if $(filter release debug,$(MODE)),core,check)
 build: deps       ## build/bin/localcal; finetune and extract: networks; fashion: the classifier of the demo
-	@$(MAKE) --no-print-directory $(PROGRAMS:%=$L/bin/%) && mkdir -p build/bin && ln -sfn $(PROGRAMS:%=../../$L/bin/%) build/bin
+	@$(MAKE) --no-print-directory programs
 demo: build       ## train a small classifier on Fashion-MNIST, calibrate it in nine ways and compare them (3 minutes at most)
 	@build/bin/fashion --out build/demo
 	@build/bin/localcal compare --cal build/demo/cal.npz --test build/demo/test.npz --methods nc,ts,ps,ir,dc,kc,ko,ln:paper,ln --out build/demo/compare
 test: deps        ## every test, on every engine this machine can build (about 5 minutes after the build)
-	@$(MAKE) --no-print-directory $(if $(PYTESTS),build) programs
+	@$(MAKE) --no-print-directory $(if $(PYTESTS),programs) tests-built
 	@LC_SEED=$(or $(SEED),1) tests/run --filter '$(T)' --shards $(or $(SHARDS),1) $(TESTS) $(PYTESTS)
 bench: deps       ## speed of every op against a named peer or limit, measured in one run, and beside PyTorch where that is installed (about 10 minutes)
-	@$(MAKE) --no-print-directory $(BENCHES)
+	@$(MAKE) --no-print-directory benches
 	@set -e; for b in $(BENCHES); do echo "== $$b"; $$b $(BENCHFLAGS); done
 	@if python3 -c 'import torch' 2>/dev/null; then set -e; for b in tests/bench/*pytorch.py; do echo "== $$b"; python3 $$b $(BENCHFLAGS); done; \
 	    else echo 'not compared with PyTorch: python3 has none (pip install torch==2.13.0)'; fi
@@ -102,14 +104,16 @@ check:            ## what CI runs beyond `make test`: lint, sanitizers, all CUDA
 	@echo '== MODE=asan, without nvcc'; $(MAKE) --no-print-directory MODE=asan NVCC= SHARDS=8 test
 	@echo '== MODE=tsan, CPU ops'; $(MAKE) --no-print-directory MODE=tsan NVCC= SHARDS=8 T='*@cpu' test
 	@echo '== docs/adding-an-op.md'; python3 tests/try_doc.py
+	@echo '== benchmarks compile'; $(MAKE) --no-print-directory benches
 	@if [ -n '$(NVCC)' ]; then set -e; for t in cuda-libs cuda resources-check; do $(MAKE) --no-print-directory CUTLASS_ARCHS=80 $$t; done; else echo 'no nvcc: CUDA engines not compiled'; fi
 	@$(MAKE) --no-print-directory mutants SAMPLE=12 && $(MAKE) --no-print-directory fuzz
 lint:             ## formatting, dependency arrows, links and targets named in documents
 	@python3 tests/lint.py
 format:           ## rewrite all C++ and CUDA sources by .clang-format
 	@git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
-cuda:             ## compile every .cu with nvcc for ARCHS and link (no GPU needed)
-	@$(MAKE) --no-print-directory $(CUDA_OBJ) $(PROGRAMS:%=$L/bin/%)
+cuda: deps        ## compile every .cu with nvcc for ARCHS and link (no GPU needed)
+	@$(if $(NVCC),,echo 'make cuda: needs nvcc, found none; `make doctor` says what this machine has' >&2; exit 2)
+	@$(MAKE) --no-print-directory programs
 cuda-archs:       ## compile every .cu of ours for 75 80 86 89 90 100 120 (about 4 minutes)
 	@$(MAKE) --no-print-directory ARCHS='75 80 86 89 90 100 120' cuda
 cuda-libs:        ## unpack cuBLAS and CUTLASS under third_party/ where the toolkit has none
@@ -129,8 +133,13 @@ clean:            ## remove build/
 	rm -rf build
 
 # Steps of the targets above that need another MODE or the packages first.
-.PHONY: programs resources-run mutants-run fuzz-run
-programs: $(TESTS)
+.PHONY: programs tests-built benches resources-run mutants-run fuzz-run
+programs: $(PROGRAMS:%=$L/bin/%)
+	@mkdir -p build/bin && ln -sfn $(PROGRAMS:%=../../$L/bin/%) build/bin
+tests-built: $(TESTS)
+	@:
+benches: $(BENCHES)
+	@:
 resources-run: $(call nv_obj,$(KERNELS))
 	@NVCC='$(NVCC)' python3 kernels/sim/resources.py $(RESOURCES) kernels/RESOURCES.txt $^
 mutants-run: $L/tests/ops_checked

@@ -56,7 +56,7 @@ constexpr int64_t kRowPadding = 16;     // floats between copied rows, lest all 
 constexpr int64_t kUnitRows = 12;       // tiles of C begin at multiples of these: no register tile is cut in two
 constexpr int64_t kUnitColumns = 32;
 
-constexpr double kThreadFlops = 4e6;    // about 40 microseconds of one core: for less a thread is not woken
+constexpr double kThreadFlops = 2e6;    // 10 to 20 microseconds of one core: for less a thread is not woken
 constexpr double kTileFlops = 5e7;      // a thread gets several tiles when each is at least this large,
 constexpr int64_t kTilesPerThread = 4;  // so that others can help out a thread that is held up
 

@@ -14,10 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <hwy/targets.h>
 #include <omp.h>
-#include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "kernels/philox.h"
@@ -121,19 +118,14 @@ void table(int threads, double budget) {
     }
 }
 
-// OpenBLAS goes by the model of the CPU, and takes kernels for AVX2 where the model is younger than itself and has AVX-512:
-// then it is told, so that the peer is as fast as it can be.  It reads the variable when it is loaded, hence the new start.
-void give_openblas_its_best_kernels(char** argv) {
-    const bool avx512 = (hwy::SupportedTargets() & HWY_AVX3) != 0;
-    const std::string taken = openblas_get_corename();
-    if (!avx512 || (taken != "Haswell" && taken != "Zen") || setenv("OPENBLAS_CORETYPE", "SkylakeX", 0) != 0) return;
-    execv("/proc/self/exe", argv);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (std::getenv("OPENBLAS_CORETYPE") == nullptr) give_openblas_its_best_kernels(argv);
+    if (const char* told = std::getenv("OPENBLAS_CORETYPE")) {
+        std::printf(
+            "OPENBLAS_CORETYPE=%s: OpenBLAS does not choose its kernels itself, and may be slower than it could be\n",
+            told);
+    }
     const bool quick = argc == 2 && std::strcmp(argv[1], "--quick") == 0;
     if (argc > 1 && !quick) {
         std::fprintf(stderr, "usage: %s [--quick]\nunknown argument '%s'\n", argv[0], argv[1]);

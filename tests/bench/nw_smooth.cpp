@@ -17,6 +17,8 @@
 #include <omp.h>
 #include <vector>
 
+#include "kernels/nw_bandwidth.h"
+#include "kernels/nw_smooth_bwd.h"
 #include "kernels/philox.h"
 #include "tests/bench/peak.h"
 
