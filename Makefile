@@ -19,8 +19,9 @@ CUTLASS := $(if $(NVCC),$(wildcard $(NVLIBS)/cutlass/include/cutlass/cutlass.h))
 space   := $(subst ,, )
 comma   := ,
 B       := build/$(MODE)$(if $(LINES),-lines)
-L       := $B/$(if $(NVCC),cuda,cpu)#     linked programs, with or without CUDA
-CB      := build/cuda-$(subst $(space),-,$(ARCHS))
+archs   := $(subst $(space),-,$(ARCHS))
+L       := $B/$(if $(NVCC),cuda$(if $(filter-out 80-86-89-90,$(archs)),-$(archs)),cpu)#     linked programs, with or without CUDA
+CB      := build/cuda-$(archs)
 GB      := $(CB)$(if $(CUBLAS),-cublas)$(if $(CUTLASS),-cutlass)#     gemm, which alone knows NVIDIA's libraries
 PB      := build/ptx
 
@@ -41,8 +42,10 @@ CXXFLAGS := $(COMMON) $(WARN) $(if $(filter release debug,$(MODE)),,-DLC_SANITIZ
 READERS  := $(if $(filter asan,$(MODE)),-fsanitize=undefined$(comma)fuzzer-no-link -fno-sanitize-recover=all)#   what reads files is fuzzed, too
 CHECKED  := $(COMMON) $(WARN) -O1 $(DEBUG) -fsanitize=thread,bounds-strict --param tsan-instrument-func-entry-exit=0
 PTXCXX   := -w -fno-sanitize=bounds -ffp-contract=off -fno-strict-aliasing
-# One PTX for all from 80 on, from which ptxas makes machine code for each: the front end takes longer than ptxas.  -O1 is for the host's half.
-GENCODE   = $(foreach a,$(ARCHS),-gencode arch=compute_$(if $(filter 75,$a),75,80),code=sm_$a) -gencode arch=compute_80,code=compute_80
+# One PTX serves ptxas for 80, 86 and 89, because nvcc's front end takes longer than ptxas; PTX for the newest stays in the
+# program, for GPUs to come.  -O1 is for the host's half.
+virtual   = compute_$(if $(filter 86 89,$1),80,$1)
+GENCODE   = $(foreach a,$(ARCHS),-gencode arch=$(call virtual,$a),code=sm_$a) $(foreach v,$(call virtual,$(lastword $(ARCHS))),-gencode arch=$v,code=$v)
 NVFLAGS  := -std=c++20 -I. -O1 -lineinfo -Werror all-warnings -Xptxas --warn-on-spills,-v -Xcompiler -fopenmp -DLC_ARCHS='$(subst $(space),\$(comma),$(ARCHS))' \
             $(if $(CUBLAS),-DLC_HAVE_CUBLAS -isystem $(dir $(CUBLAS))) $(if $(CUTLASS),-DLC_HAVE_CUTLASS -isystem $(NVLIBS)/cutlass/include)
 LIBS     := -lhwy -lopenblas -lz -ldl -lpthread
@@ -76,11 +79,12 @@ BENCHES  := $(patsubst tests/bench/%.cpp,$L/bench/%,$(filter-out tests/bench/pea
 # ---- targets ----------------------------------------------------------------------------------------------------------
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.SECONDARY:                               # nothing that was built is removed again
+.PRECIOUS: $(PB)/%.ptx $(PB)/%.cpp
+.SECONDARY: $(FUZZERS) $(call obj,$B,$(wildcard tests/fuzz/*.cpp tests/bench/*.cpp))#  kept for the next time
 .PHONY: help doctor deps build demo test check bench lint format cuda cuda-archs cuda-libs resources resources-check sim-profile mutants fuzz clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n",$$1,$$2}' $(firstword $(MAKEFILE_LIST))
-	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   OPENCV= (without OpenCV)   LINES=1 (lines in profiles and in findings of sanitizers)   T='gemm.*@sim' SEED=7 SHARDS=4 (make test: some cases, other numbers, every fourth case of the ops)"
+	@echo; echo "  MODE=release|debug|asan|ubsan|tsan   ARCHS='80 86 89 90'   NVCC= (build without CUDA)   OPENCV= (without OpenCV)   LINES=1 (lines in profiles and in findings of sanitizers)   JOBS=2 (compilers at once)   T='gemm.*@sim' SEED=7 SHARDS=4 (make test: some cases, other numbers, every fourth case of the ops)"
 doctor:           ## what this machine has, what will build and run, and the one command that mends the rest
 	@NVCC='$(NVCC)' CUDA='$(CUDA)' third_party/doctor
 deps:             ## install the Debian packages that are missing (asks apt through sudo where needed)

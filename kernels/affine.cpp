@@ -87,7 +87,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
     #include <cstring>
 
-    #include "kernels/arguments.h"
+    #include "kernels/affine_arguments.h"
     #include "kernels/pattern.h"
 
 namespace lc::cpu {
@@ -100,13 +100,8 @@ constexpr int64_t kGatherChunk = 1 << 15;  // elements
 
 void affine(float* out, const float* a, const float* x, const float* w, const float* b, int64_t N, int64_t C,
             Columns columns, Stream) {
-    check_shape("affine", N, C);
-    const int64_t n = N * C, entries = columns.one ? (n > 0) : C;
-    const Array result = {"out", out, n};
-    check_same_or_disjoint("affine", result, {"x", x, n});
-    if (a != nullptr) check_same_or_disjoint("affine", result, {"a", a, n});
-    check_disjoint("affine", result, {"w", w, entries});
-    check_disjoint("affine", result, {"b", b, entries});
+    check_affine(out, a, x, w, b, N, C, columns);
+    const int64_t n = N * C;
     const auto chunk = [=](int64_t i, int64_t m, int64_t period, const float* wp, const float* bp) {
         HWY_DYNAMIC_DISPATCH(affine_chunk)(out + i, a != nullptr ? a + i : nullptr, x + i, wp, bp, period, m);
     };
@@ -114,16 +109,11 @@ void affine(float* out, const float* a, const float* x, const float* w, const fl
 }
 
 void affine_bwd(float* dw, float* db, const float* dy, const float* x, int64_t N, int64_t C, Columns columns, Stream) {
-    check_shape("affine_bwd", N, C);
-    const int64_t n = N * C, entries = columns.one ? 1 : C;
-    for (const Array& out : {Array{"dw", dw, entries}, Array{"db", db, entries}}) {
-        check_disjoint("affine_bwd", out, {"dy", dy, n});
-        check_disjoint("affine_bwd", out, {"x", x, n});
-    }
-    check_disjoint("affine_bwd", {"dw", dw, entries}, {"db", db, entries});
+    check_affine_bwd(dw, db, dy, x, N, C, columns);
+    const int64_t entries = columns.one ? 1 : C;
     if (entries == 0) return;
     const std::vector<double> sums = column_totals<2>(
-        columns.one ? n : N, entries,
+        columns.one ? N * C : N, entries,
         [=](double* total, int64_t pitch, int64_t first, int64_t stride, int64_t rows, int64_t width) {
             HWY_DYNAMIC_DISPATCH(affine_grads_tile)(total, pitch, dy + first, x + first, stride, rows, width);
         },
@@ -135,10 +125,7 @@ void affine_bwd(float* dw, float* db, const float* dy, const float* x, int64_t N
 }
 
 void standardise(float* out, const float* x, const float* mean, const float* inverse, int64_t N, int64_t C, Stream) {
-    check_shape("standardise", N, C);
-    check_same_or_disjoint("standardise", {"out", out, N * C}, {"x", x, N * C});
-    check_disjoint("standardise", {"out", out, N * C}, {"mean", mean, C});
-    check_disjoint("standardise", {"out", out, N * C}, {"inverse", inverse, C});
+    check_standardise(out, x, mean, inverse, N, C);
     const auto chunk = [=](int64_t i, int64_t m, int64_t period, const float* mean_p, const float* inverse_p) {
         HWY_DYNAMIC_DISPATCH(standardise_chunk)(out + i, x + i, mean_p, inverse_p, period, m);
     };
@@ -146,11 +133,8 @@ void standardise(float* out, const float* x, const float* mean, const float* inv
 }
 
 void col_moment2(float* out, const float* x, const float* mean, int64_t N, int64_t C, Stream) {
-    check_shape("col_moment2", N, C);
+    check_col_moment2(out, x, mean, N, C);
     if (C == 0) return;
-    LC_CHECK(N > 0, "col_moment2: the mean of no squares does not exist; found N = 0");
-    check_disjoint("col_moment2", {"out", out, C}, {"x", x, N * C});
-    check_disjoint("col_moment2", {"out", out, C}, {"mean", mean, C});
     const ColumnPlan plan(N, C);
     const std::vector<float> means = repeated(mean, C, plan.fold);  // (fold, C): one per column of the wide matrix
     sum_columns(
@@ -163,10 +147,7 @@ void col_moment2(float* out, const float* x, const float* mean, int64_t N, int64
 }
 
 void gather_rows(float* out, const float* x, const int32_t* index, int64_t N, int64_t M, int64_t C, Stream) {
-    check_shape("gather_rows", N, C);
-    check_shape("gather_rows", M, C);
-    check_disjoint("gather_rows", {"out", out, N * C}, {"x", x, M * C});
-    check_disjoint("gather_rows", {"out", out, N * C}, {"index", index, N});
+    check_gather_rows(out, x, index, N, M, C);
     for (int64_t r = 0; r < N; ++r) {
         LC_CHECK(index[r] >= 0 && index[r] < M,
                  "gather_rows: index " << index[r] << " of row " << r << " is not in [0, M = " << M << ")");

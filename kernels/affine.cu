@@ -10,7 +10,7 @@
 // Numbers  float32.  No chain of additions is longer than 8 + 8 + 8 per launch.  Segments depend on the shape alone.
 // Profile  `make sim-profile OP=affine` (or affine_bwd, standardise, col_moment2, gather_rows)
 #include "kernels/affine.h"
-#include "kernels/arguments.h"
+#include "kernels/affine_arguments.h"
 #include "kernels/columns.cuh"
 
 namespace lc::LC_CUDA_NS {
@@ -70,28 +70,18 @@ __global__ void __launch_bounds__(kRowBlock) gather_rows_kernel(float* __restric
 
 void affine(float* out, const float* a, const float* x, const float* w, const float* b, int64_t N, int64_t C,
             Columns columns, Stream s) {
-    check_shape("affine", N, C);
-    const int64_t n = N * C, entries = columns.one ? (n > 0) : C;
-    const Array result = {"out", out, n};
-    check_same_or_disjoint("affine", result, {"x", x, n});
-    if (a != nullptr) check_same_or_disjoint("affine", result, {"a", a, n});
-    check_disjoint("affine", result, {"w", w, entries});
-    check_disjoint("affine", result, {"b", b, entries});
+    check_affine(out, a, x, w, b, N, C, columns);
+    const int64_t n = N * C, entries = columns.one ? 1 : C;
     if (n == 0) return;
     LC_LAUNCH(affine_kernel, grid_of(ceil_div(n, kAffineBlock)), kAffineBlock, 0, s, out, a, x, w, b, n, entries);
 }
 
 void affine_bwd(float* dw, float* db, const float* dy, const float* x, int64_t N, int64_t C, Columns columns,
                 Stream s) {
-    check_shape("affine_bwd", N, C);
-    const int64_t n = N * C, entries = columns.one ? 1 : C;
-    for (const Array& out : {Array{"dw", dw, entries}, Array{"db", db, entries}}) {
-        check_disjoint("affine_bwd", out, {"dy", dy, n});
-        check_disjoint("affine_bwd", out, {"x", x, n});
-    }
-    check_disjoint("affine_bwd", {"dw", dw, entries}, {"db", db, entries});
+    check_affine_bwd(dw, db, dy, x, N, C, columns);
+    const int64_t entries = columns.one ? 1 : C;
     if (entries == 0) return;
-    const int64_t rows = columns.one ? n : N;
+    const int64_t rows = columns.one ? N * C : N;
     if (rows == 0) {  // zeros
         col_reduce(dw, x, 0, entries, Reduction::sum, s);
         col_reduce(db, dy, 0, entries, Reduction::sum, s);
@@ -101,29 +91,20 @@ void affine_bwd(float* dw, float* db, const float* dy, const float* x, int64_t N
 }
 
 void standardise(float* out, const float* x, const float* mean, const float* inverse, int64_t N, int64_t C, Stream s) {
-    check_shape("standardise", N, C);
-    check_same_or_disjoint("standardise", {"out", out, N * C}, {"x", x, N * C});
-    check_disjoint("standardise", {"out", out, N * C}, {"mean", mean, C});
-    check_disjoint("standardise", {"out", out, N * C}, {"inverse", inverse, C});
+    check_standardise(out, x, mean, inverse, N, C);
     if (N == 0 || C == 0) return;
     LC_LAUNCH(standardise_kernel, grid_of(ceil_div(N * C, kAffineBlock)), kAffineBlock, 0, s, out, x, mean, inverse,
               N * C, C);
 }
 
 void col_moment2(float* out, const float* x, const float* mean, int64_t N, int64_t C, Stream s) {
-    check_shape("col_moment2", N, C);
+    check_col_moment2(out, x, mean, N, C);
     if (C == 0) return;
-    LC_CHECK(N > 0, "col_moment2: the mean of no squares does not exist; found N = 0");
-    check_disjoint("col_moment2", {"out", out, C}, {"x", x, N * C});
-    check_disjoint("col_moment2", {"out", out, C}, {"mean", mean, C});
     sum_columns<1>({out}, SquareTerm{x, mean}, N, C, float(N), s);
 }
 
 void gather_rows(float* out, const float* x, const int32_t* index, int64_t N, int64_t M, int64_t C, Stream s) {
-    check_shape("gather_rows", N, C);
-    check_shape("gather_rows", M, C);
-    check_disjoint("gather_rows", {"out", out, N * C}, {"x", x, M * C});
-    check_disjoint("gather_rows", {"out", out, N * C}, {"index", index, N});
+    check_gather_rows(out, x, index, N, M, C);
     if (N == 0 || C == 0) return;
     const int lanes = row_lanes(C);
     LC_LAUNCH(gather_rows_kernel, grid_of(ceil_div(N * lanes, kRowBlock)), kRowBlock, 0, s, out, x, index, N, M, C,

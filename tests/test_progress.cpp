@@ -202,10 +202,11 @@ class StandardError : public testing::Test {
     void SetUp() override {
         saved_ = dup(STDERR_FILENO);
         terminal_ = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
-        ASSERT_TRUE(terminal_ >= 0 && grantpt(terminal_) == 0 && unlockpt(terminal_) == 0);
+        ASSERT_EQ(pipe2(pipe_, O_NONBLOCK), 0);
+        if (terminal_ < 0 || grantpt(terminal_) != 0 || unlockpt(terminal_) != 0)
+            GTEST_SKIP() << "needs pseudo-terminals: this system has no /dev/pts";
         slave_ = open(ptsname(terminal_), O_RDWR | O_NOCTTY);
         ASSERT_GE(slave_, 0);
-        ASSERT_EQ(pipe2(pipe_, O_NONBLOCK), 0);
     }
     void TearDown() override {
         redirect(saved_);

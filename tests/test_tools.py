@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of the tools that read nvcc's output (kernels/sim) and fetch NVIDIA's libraries (third_party/cuda-libs.py).
+"""Tests of the tools that run tests (tests/run), read nvcc's output (kernels/sim) and fetch NVIDIA's libraries
+(third_party/cuda-libs.py).
 
     python3 tests/test_tools.py -v
 
@@ -33,6 +34,52 @@ class Scratch(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+
+
+# ---- tests/run -------------------------------------------------------------------------------------------------------
+
+class Runner(Scratch):
+    BRIEF = """x.cpp:2: Failure
+[  FAILED  ] A.a (0 ms)
+[  FAILED  ] A.b (0 ms)
+x.cpp:4: Skipped
+needs a moon
+[==========] 7 tests from 2 test suites ran. (0 ms total)
+[  PASSED  ] 4 tests.
+[  SKIPPED ] 1 test.
+"""
+
+    def run_on(self, *programs):
+        """The exit code and the lines of `tests/run` on programs given as (name, output, exit code)."""
+        paths = [executable(self.folder / name, f"#!/bin/sh\ncat << 'END'\n{text}END\nexit {code}\n") for name, text, code in programs]
+        done = subprocess.run([sys.executable, ROOT / "tests/run", *paths], text=True, capture_output=True)
+        return done.returncode, done.stdout.splitlines()
+
+    def test_adds_up(self):
+        good = "[==========] 2 tests from 1 test suite ran. (1 ms total)\n[  PASSED  ] 2 tests.\n"
+        code, lines = self.run_on(("a", self.BRIEF, 1), ("b", good, 0))
+        self.assertEqual((code, lines[-1]), (1, "6 passed, 2 failed, 1 skipped"))
+        self.assertIn("  skipped: needs a moon", lines)
+        self.assertIn("[  FAILED  ] A.b (0 ms)", lines)  # what failed is shown
+
+    def test_all_good(self):
+        self.assertEqual(self.run_on(("a", "[==========] 1 test from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n", 0))[0], 0)
+
+    def test_a_crash_is_a_failure(self):
+        code, lines = self.run_on(("a", "[ RUN ] A.a\n", 139))
+        self.assertEqual((code, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_no_test_is_a_failure(self):
+        code, lines = self.run_on(("a", "[==========] 0 tests from 0 test suites ran. (0 ms total)\n[  PASSED  ] 0 tests.\n", 0))
+        self.assertEqual((code, lines[-2:]), (1, ["0 passed, 0 failed, 0 skipped", "no test ran: is the filter right?"]))
+
+    def test_unittest(self):
+        test = self.folder / "test_x.py"
+        test.write_text("import unittest\nclass A(unittest.TestCase):\n"
+                        "    def test_a(self): self.fail()\n    def test_b(self): 1 / 0\n    def test_c(self): pass\n"
+                        "    def test_d(self): self.skipTest('needs a moon')\nunittest.main()\n")
+        done = subprocess.run([sys.executable, ROOT / "tests/run", test], text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (1, "1 passed, 2 failed, 1 skipped"))
 
 
 # ---- sass.py ---------------------------------------------------------------------------------------------------------
