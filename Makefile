@@ -160,7 +160,7 @@ compile = @mkdir -p $(@D); echo "  $1 $<"; $2
 $B/%.o: %.cpp ; $(call compile,cxx     ,$(CXX) $(CXXFLAGS) -c $< -o $@)
 # What is not measured need not be optimised much, and compiles in half the time.
 $B/experiments/%.o $B/tests/test_%.o $(PCH).gch: CXXFLAGS += -O0
-$B/tests/test_%.o: CXXFLAGS += -include $(PCH)
+$B/tests/test_%.o: private CXXFLAGS += -include $(PCH)
 $(call obj,$B,$(wildcard tests/test_*.cpp)): $(PCH).gch
 $(PCH).gch: tests/precompiled.h ; $(call compile,cxx     ,cp $< $(PCH) && $(CXX) $(CXXFLAGS) -x c++-header $< -o $@)
 $B/tests/test_pca.o $B/tests/test_resnet.o $B/tests/test_simd_math.o: CXXFLAGS += $(if $(filter release,$(MODE)),-O1)
