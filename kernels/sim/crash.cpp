@@ -7,6 +7,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 #include "kernels/sim/block.h"
 #include "kernels/sim/memory.h"
@@ -45,6 +46,8 @@ void on_fault(int signal, siginfo_t* info, void*) {
 }  // namespace
 
 void prepare_crash_stack() {
+    static thread_local bool prepared = false;
+    if (std::exchange(prepared, true)) return;
     stack_t existing;
     if (sigaltstack(nullptr, &existing) == 0 && (existing.ss_flags & SS_DISABLE) == 0) return;
     constexpr size_t kBytes = 64 * 1024;

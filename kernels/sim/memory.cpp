@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <sys/mman.h>
+#include <utility>
 
 #include "kernels/sim/crash.h"
 #include "kernels/sim/fibers.h"
@@ -13,6 +14,7 @@ namespace cusim {
 namespace {
 
 constexpr size_t kFirstOffset = kPage;  // room before the first buffer, so that a negative index is seen
+constexpr size_t kHugePage = size_t(2) << 20;
 
 size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -25,17 +27,20 @@ void* reserve(size_t bytes, int protection) {
         throw std::runtime_error("cusim: cannot reserve " + std::to_string(bytes >> 20) +
                                  " MiB of addresses; is there a limit (ulimit -v)?");
     }
+    madvise(p, bytes, MADV_HUGEPAGE);  // opening, closing and filling memory costs time for every page that is there
     return p;
 }
 
-// Gives pages that lie wholly inside back to the system; they read as zero afterwards.
-void forget_pages(void* begin, void* end) {
-    const uintptr_t first = round_up(reinterpret_cast<uintptr_t>(begin), kPage);
-    const uintptr_t last = reinterpret_cast<uintptr_t>(end) / kPage * kPage;
-    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+// The huge pages that lie wholly inside: only these are ever given back, because a part would leave small pages behind.
+std::pair<char*, char*> huge_pages_in(void* begin, void* end) {
+    const uintptr_t first = round_up(reinterpret_cast<uintptr_t>(begin), kHugePage);
+    const uintptr_t last = reinterpret_cast<uintptr_t>(end) / kHugePage * kHugePage;
+    return {reinterpret_cast<char*>(first), reinterpret_cast<char*>(std::max(first, last))};
 }
-
-constexpr size_t kRefillBytes = 64 * 1024;
+void forget(void* begin, void* end) {
+    const auto [first, last] = huge_pages_in(begin, end);
+    if (first < last) madvise(first, size_t(last - first), MADV_DONTNEED);
+}
 
 int access_depth = 0;
 
@@ -119,11 +124,13 @@ void Arena::release(void* p) {
     DeviceBuffer& b = it->second;
     b.freed = true;
     in_use_ -= b.bytes;
-    if (b.bytes <= kRefillBytes) {
+    char *const begin = static_cast<char*>(p), *const end = begin + b.bytes;
+    const auto [first, last] = huge_pages_in(begin, end);
+    forget(begin, end);  // these read as zero from now on, and whoever reads on elsewhere reads NaN
+    {
         const ArenaAccess access;
-        std::memset(p, 0xff, b.bytes);  // whoever reads on reads NaN
-    } else {
-        forget_pages(p, base_ + b.offset + b.bytes);  // opening and closing costs time for every page that is there
+        std::memset(begin, 0xff, size_t(std::min(first, end) - begin));
+        if (last < end) std::memset(last, 0xff, size_t(end - last));
     }
     __asan_poison_memory_region(p, b.bytes);
     if (flags_ != nullptr) mark(flags_, b.offset, b.bytes, kExists | kWritten, false);
@@ -137,7 +144,7 @@ void Arena::evict_oldest() {
     quarantine_.pop_front();
     quarantined_ -= b.bytes;
     buffers_.erase(b.offset);
-    if (cells_ != nullptr) forget_pages(cells_ + b.offset / 4, cells_ + (b.offset + b.bytes) / 4);
+    if (cells_ != nullptr) forget(cells_ + b.offset / 4, cells_ + (b.offset + b.bytes) / 4);
 }
 
 void Arena::rename(const void* p, const std::string& name) {
