@@ -49,7 +49,7 @@ def check_format(files):
     jobs = os.cpu_count() or 1
 
     def findings_in(some):
-        return subprocess.run([tool, "--dry-run", *some], cwd=ROOT, text=True, capture_output=True).stderr
+        return subprocess.run([tool, "--dry-run", *some], cwd=ROOT, text=True, capture_output=True, check=True).stderr
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         text = "".join(pool.map(findings_in, [sources[k::jobs] for k in range(jobs)]))
