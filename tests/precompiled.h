@@ -1,4 +1,4 @@
-// precompiled.h -- what nearly every test includes, parsed once per build (Makefile): a test then compiles in half the time.
+// precompiled.h -- what nearly every test includes, parsed once per build (Makefile): tests then compile in 60 % of the time.
 // Tests include what they use all the same.
 #include <cmath>
 #include <filesystem>
